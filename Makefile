@@ -1,0 +1,61 @@
+# make demo and make test need Python 3.11+, pip and make; they build .venv on first use.
+#
+#   make test ARGS="-k circle"     flags for pytest or for the demo
+#   make test-gpu PYTHON=python3   an interpreter that has its own torch; .venv is left alone
+
+BASE_PYTHON ?= python3
+VENV        := .venv
+PYTHON      ?= $(VENV)/bin/python
+ARGS        ?=
+WORKERS     ?= 2
+
+ifeq ($(PYTHON),$(VENV)/bin/python)
+demo_ready := $(VENV)/.demo-stamp
+test_ready := $(VENV)/.test-stamp
+else
+# Nothing is installed into an interpreter that is not ours: the package is read from src.
+export PYTHONPATH := src$(if $(PYTHONPATH),:$(PYTHONPATH))
+endif
+
+# bfloat16 matrix products crash inside oneDNN on some CPUs unless its instruction set is capped here.
+test test-slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
+# The workers of pytest-xdist already fill the cores; more threads in each would only fight.
+test test-slow: export OMP_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow test-gpu lint clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
+
+demo: $(demo_ready)  ## train SGD beside o-CoLod on the 4-turn spiral and draw what they learned
+	$(PYTHON) -m colangevin.experiments.demo $(ARGS)
+
+test: lint  ## lint, then the fast tests
+	$(PYTHON) -m pytest -n $(WORKERS) $(ARGS)
+
+test-slow: $(test_ready)  ## the statistical and other long tests
+	$(PYTHON) -m pytest -n $(WORKERS) -m slow $(ARGS)
+
+test-gpu: $(test_ready)  ## the tests that need a CUDA device
+	$(PYTHON) -m pytest -m gpu $(ARGS)
+
+lint: $(test_ready)  ## ruff and mypy
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+clean:  ## remove the environment, caches and builds
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	$(BASE_PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[experiments]"
+	touch $@
+
+$(VENV)/.test-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[dev]"
+	touch $@

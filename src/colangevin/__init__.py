@@ -1,0 +1,33 @@
+"""Neural-network weights that obey constraints while they train or sample."""
+
+from colangevin import diagnostics
+from colangevin.constraints import Circle, Constraint, Free, Implicit, Orthogonal, Sphere
+from colangevin.errors import (
+    ConstraintError,
+    ConvergenceError,
+    InfeasibleError,
+    NonFiniteError,
+    SplittingError,
+)
+from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Circle",
+    "CoLod",
+    "CoLud",
+    "ConstrainedSGD",
+    "Constraint",
+    "ConstraintError",
+    "ConvergenceError",
+    "Free",
+    "Implicit",
+    "InfeasibleError",
+    "NonFiniteError",
+    "Orthogonal",
+    "Sphere",
+    "SplittingError",
+    "constrain",
+    "diagnostics",
+]

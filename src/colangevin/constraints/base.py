@@ -1,0 +1,270 @@
+"""What a constraint promises: a manifold, its cotangent spaces, and moves that stay on it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from colangevin.errors import ConstraintError, InfeasibleError, label
+
+__all__ = ["Constraint", "state_dtype"]
+
+# Largest relative violation that still counts as "on the manifold up to storage" at the start of a run:
+# weights that came through a checkpoint of the next lower precision pass, anything worse is an error.
+START_TOLERANCE = {
+    torch.float64: 1e-5,
+    torch.float32: 1e-3,
+    torch.float16: 2e-2,
+    torch.bfloat16: 1e-1,
+}
+
+
+def state_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The precision that configurations and momenta of a weight are kept and computed in."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+class Constraint(ABC):
+    r"""A manifold :math:`\Sigma = \{q : g(q) = 0\}` that a weight is held on.
+
+    A constraint is an immutable value: it compares by content and holds no weight. The weight it acts on
+    determines a configuration ``q`` and a momentum ``p`` of the same shape; which coordinates they use is
+    the constraint's own business (the circle uses angles). In every method below the tensors are
+    *stacks*: dimension 0 counts independent copies of the weight, be they replicas of one parameter or
+    parameters of one shape. Methods are pure; from a feasible pair (q, p) each returns a feasible one.
+    """
+
+    #: weights of one shape are stacked and moved in one batched call
+    stacks: ClassVar[bool] = False
+    #: a step may raise :class:`~colangevin.errors.ConvergenceError`
+    fallible: ClassVar[bool] = False
+    #: the weight alone does not determine q (there is slack), so q is part of the optimizer's state
+    hidden: ClassVar[bool] = False
+
+    # ---- what users call -------------------------------------------------------------------------
+
+    def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
+        """How far a weight is from the constraint, relative to its scale; 0 when it is satisfied.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+
+        Returns:
+            The largest relative violation.
+        """
+        self.check_shape(weight.shape[1:] if replicas else weight.shape)
+        stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
+        if stack.numel() == 0:
+            return 0.0
+        return float(self.infeasibility(stack.to(state_dtype(weight.dtype))).max())
+
+    @torch.no_grad()
+    def init_(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> Tensor:
+        """Put a weight onto the manifold in place.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+            name: what to call it in an error.
+
+        Returns:
+            The same tensor.
+        """
+        self.check_shape(weight.shape[1:] if replicas else weight.shape, name)
+        if weight.numel() == 0:
+            return weight
+        stack = weight if replicas else weight.unsqueeze(0)
+        placed = self.place(stack.to(state_dtype(weight.dtype)), name)
+        stack.copy_(placed)
+        return weight
+
+    def check(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> None:
+        """Raise unless a weight satisfies the constraint up to the rounding of a checkpoint.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+            name: what to call it in the error.
+
+        Raises:
+            InfeasibleError: naming the parameter, the excess and what to do.
+        """
+        violation = self.violation(weight, replicas=replicas)
+        if not violation <= START_TOLERANCE[weight.dtype]:
+            stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
+            reason = self.explain(stack.to(state_dtype(weight.dtype)))
+            raise InfeasibleError(f"{label(name, weight.shape)}: {reason}")
+
+    # ---- words and shapes ------------------------------------------------------------------------
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The constraint as plain values and tensors, for a checkpoint."""
+
+    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
+        """Raise :class:`ConstraintError` when a weight of this shape cannot carry the constraint."""
+        return
+
+    @abstractmethod
+    def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of q for one weight of the given shape."""
+
+    @abstractmethod
+    def degrees_of_freedom(self, shape: Sequence[int]) -> int:
+        """The dimension of the manifold for one weight of the given shape."""
+
+    @abstractmethod
+    def infeasibility(self, weight: Tensor) -> Tensor:
+        """Largest relative violation of each weight of a stack, shape (copies,)."""
+
+    @abstractmethod
+    def explain(self, weight: Tensor) -> str:
+        """What is wrong with an infeasible stack of weights, and what to do about it."""
+
+    @abstractmethod
+    def place(self, weight: Tensor, name: str) -> Tensor:
+        """A stack of weights put onto the manifold, as a run should start."""
+
+    def keeps_position(self, dtype: torch.dtype) -> bool:
+        """Whether q is stored: it has slack, or the weight's dtype is too coarse to hold it."""
+        return self.hidden or dtype != state_dtype(dtype)
+
+    def on(self, shape: Sequence[int]) -> "Constraint":
+        """The constraint for weights of this shape; itself, unless its geometry depends on the shape."""
+        return self
+
+    # ---- between weights and configurations ------------------------------------------------------
+
+    @abstractmethod
+    def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
+        """The configuration of a stack of weights, put exactly onto the manifold.
+
+        Args:
+            weight: feasible up to rounding, in the state's dtype.
+            near: the configuration before the weights were changed from outside; tells the sign of slack.
+
+        Returns:
+            q, of :meth:`configuration_shape`.
+        """
+
+    def read(self, weight: Tensor) -> Tensor:
+        """The configuration of weights this library wrote itself, when q is not stored."""
+        return self.lift(weight)
+
+    @abstractmethod
+    def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
+        """The stack of weights, each of the given shape, that a configuration stands for."""
+
+    def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
+        """The stored configuration, except where the weight was changed since it was stored.
+
+        Args:
+            weight: the stack of weights as they are now, in their own dtype.
+            q: the configuration stored by the last step.
+
+        Returns:
+            q, of :meth:`configuration_shape`.
+        """
+        stored = self.lower(q, weight.shape[1:]).to(weight.dtype)
+        same = (stored == weight).flatten(1).all(1)
+        if bool(same.all()):
+            return q
+        keep = same.view(-1, *[1] * (q.dim() - 1))
+        return torch.where(keep, q, self.lift(weight.to(q.dtype), near=q))
+
+    # ---- geometry --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def covector(self, q: Tensor, grad: Tensor) -> Tensor:
+        """The loss's gradient with respect to the weights, in the coordinates of q."""
+
+    @abstractmethod
+    def tangent(self, q: Tensor, p: Tensor) -> Tensor:
+        r"""Orthogonal projection of a momentum onto the cotangent space, :math:`\Pi_q p`."""
+
+    @abstractmethod
+    def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
+        """Letter A: follow the geodesic of p for time ``a``."""
+
+    @abstractmethod
+    def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
+        """The point of the manifold that the paper's overdamped step makes of ``q_bar``, coming from q."""
+
+    def euler(self, q: Tensor, grad: Tensor, h: float, sigma: float, noise: Tensor | None) -> Tensor:
+        """Overdamped step: Euler-Maruyama, then projection."""
+        q_bar = torch.add(q, self.covector(q, grad), alpha=-h)
+        if noise is not None:
+            q_bar = torch.add(q_bar, noise, alpha=sigma)
+        return self.project(q, q_bar)
+
+    def euler_noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the noise of one overdamped step, for one weight of the given shape."""
+        return self.configuration_shape(shape)
+
+    def white(self, q: Tensor, noise: Tensor) -> Tensor:
+        """Unit white noise in the coordinates of p."""
+        return noise
+
+    # ---- what diagnostics read -------------------------------------------------------------------
+
+    @abstractmethod
+    def residual(self, weight: Tensor, q: Tensor) -> Tensor:
+        """Largest relative |g(q)| of each copy, shape (copies,)."""
+
+    @abstractmethod
+    def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
+        """Largest |J p| of each copy relative to the size of p, shape (copies,)."""
+
+    def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
+        """|p|^2 of each copy, shape (copies,)."""
+        return p.square().flatten(1).sum(1)
+
+
+def radius_value(radius: object) -> float | Tensor:
+    """A radius as a positive float or a detached CPU tensor of positive numbers."""
+    if isinstance(radius, Tensor):
+        value = radius.detach().cpu().clone()
+        if not value.is_floating_point():
+            value = value.to(torch.get_default_dtype())
+        smallest = float(value.min()) if value.numel() else float("nan")
+        if not (value.numel() and bool(value.isfinite().all()) and smallest > 0):
+            raise ConstraintError(
+                f"radius: a tensor of shape {tuple(value.shape)} with smallest entry {smallest}; "
+                "every radius must be positive and finite."
+            )
+        return float(value) if value.dim() == 0 else value
+    if isinstance(radius, bool) or not isinstance(radius, int | float):
+        raise ConstraintError(
+            f"radius={radius!r}: must be a positive number or a tensor of positive numbers."
+        )
+    if not 0 < radius < float("inf"):
+        raise ConstraintError(f"radius={radius}: must be positive and finite.")
+    return float(radius)
+
+
+def radius_words(radius: float | Tensor) -> str:
+    """A radius in a repr or a message: the number, or a tensor's shape and range."""
+    if isinstance(radius, Tensor):
+        low, high = float(radius.min()), float(radius.max())
+        return f"tensor{tuple(radius.shape)} in [{low:.4g}, {high:.4g}]"
+    return f"{radius:g}"
+
+
+def same_value(one: object, other: object) -> bool:
+    """Equality of plain values and tensors."""
+    if isinstance(one, Tensor) or isinstance(other, Tensor):
+        return (
+            isinstance(one, Tensor)
+            and isinstance(other, Tensor)
+            and one.shape == other.shape
+            and bool((one.cpu() == other.cpu()).all())
+        )
+    return bool(one == other)
+
+
+def same_description(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two :meth:`Constraint.describe` results mean the same constraint."""
+    return one.keys() == other.keys() and all(same_value(one[key], other[key]) for key in one)

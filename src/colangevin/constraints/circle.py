@@ -1,0 +1,179 @@
+r"""Circle: :math:`|\theta_i| \le r_i`, one slack a weight, :math:`\theta^2 + \xi^2 = r^2`."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.base import (
+    Constraint,
+    radius_value,
+    radius_words,
+    same_description,
+)
+from colangevin.errors import ConstraintError, InfeasibleError, label
+
+__all__ = ["Circle"]
+
+# A stored angle reproduces the weight it was rounded to within this many units of its last place,
+# also after a move between devices whose sines differ; a larger difference is an edit from outside.
+_EDIT_ULPS = 4.0
+
+
+class Circle(Constraint):
+    r"""Bound the magnitude of every single weight, :math:`|\theta_i| \le r_i` (eq. circleConstraint).
+
+    The configuration is the angle :math:`\beta` from the slack axis and the momentum its velocity:
+
+    .. math::
+        \theta = r \sin\beta, \quad \xi = r \cos\beta, \quad p^c = \omega\xi, \quad p^\xi = -\omega\theta,
+
+    which turns the paper's four variables into two and its projections into nothing. Near
+    :math:`\theta = 0`, where most weights are, :math:`\beta \approx \theta / r` has the relative precision
+    of the weight itself.
+
+    Leimkuhler et al. 2021, appendix "Circle constraint", over- and underdamped.
+
+    Args:
+        radius: r, a positive number or a tensor that broadcasts to the weight.
+
+    Raises:
+        ConstraintError: when a radius is not positive and finite.
+
+    >>> Circle(0.05)
+    Circle(radius=0.05)
+    """
+
+    hidden = True
+
+    def __init__(self, radius: float | Tensor) -> None:
+        self._radius = radius_value(radius)
+
+    @property
+    def radius(self) -> float | Tensor:
+        """The bound r."""
+        return self._radius
+
+    def __repr__(self) -> str:
+        return f"Circle(radius={radius_words(self._radius)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Circle) and same_description(self.describe(), other.describe())
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "Circle", "radius": self._radius}
+
+    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
+        if isinstance(self._radius, Tensor) and not _broadcasts(self._radius.shape, shape):
+            raise ConstraintError(
+                f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not "
+                "broadcast to the weight; give a number, or a tensor with the weight's shape."
+            )
+
+    def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        return tuple(shape)
+
+    def degrees_of_freedom(self, shape: Sequence[int]) -> int:
+        return math.prod(shape)
+
+    def _r(self, like: Tensor) -> float | Tensor:
+        if isinstance(self._radius, Tensor):
+            return self._radius.to(device=like.device, dtype=like.dtype)
+        return self._radius
+
+    def infeasibility(self, weight: Tensor) -> Tensor:
+        excess = (weight.abs() / self._r(weight) - 1).flatten(1).amax(1)
+        return excess.clamp_min(0)  # clamp keeps NaN, which no comparison accepts
+
+    def explain(self, weight: Tensor) -> str:
+        r = self._r(weight)
+        outside = ~(weight.abs() <= r)
+        largest = float(weight.abs().max())
+        return (
+            f"{int(outside.sum())} entries exceed radius={radius_words(self._radius)} "
+            f"(largest {largest:.4g}). Choose radius >= {largest:.4g}, or start from smaller weights, "
+            "e.g. torch.nn.init.uniform_(weight, -radius, radius)."
+        )
+
+    def place(self, weight: Tensor, name: str) -> Tensor:
+        if float(self.infeasibility(weight).max()) > 0:
+            raise InfeasibleError(f"{label(name, weight.shape[1:])}: {self.explain(weight)}")
+        return weight
+
+    def resting(self, weight: Tensor) -> int:
+        """How many weights sit exactly at the bound, where the gradient has no tangential part."""
+        return int((weight.abs() >= self._r(weight)).sum())
+
+    def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
+        beta = (weight / self._r(weight)).clamp(-1, 1).asin()
+        if near is None:
+            return beta
+        # beyond a right angle from the slack axis, where xi < 0, stay beyond it
+        return torch.where(near.cos() < 0, torch.copysign(beta.new_tensor(math.pi), beta) - beta, beta)
+
+    def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
+        return q.sin() * self._r(q)
+
+    def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
+        theta = weight.to(q.dtype)
+        stored = self.lower(q, weight.shape[1:])
+        if weight.dtype == q.dtype:
+            info = torch.finfo(q.dtype)
+            edited = (theta - stored).abs() > theta.abs() * (_EDIT_ULPS * info.eps) + info.tiny
+        else:
+            edited = weight != stored.to(weight.dtype)
+        if not bool(edited.any()):
+            return q
+        return torch.where(edited, self.lift(theta, near=q), q)
+
+    def covector(self, q: Tensor, grad: Tensor) -> Tensor:
+        return q.cos() * grad / self._r(q)  # xi G / r^2
+
+    def tangent(self, q: Tensor, p: Tensor) -> Tensor:
+        return p
+
+    def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
+        beta = torch.add(q, p, alpha=a)
+        return torch.sub(beta, (beta / math.tau).round_(), alpha=math.tau), p
+
+    def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
+        # q_bar is (theta, xi) in its last dimension; atan2, since arctan would fold theta < 0 away
+        return torch.atan2(q_bar[..., 0], q_bar[..., 1])
+
+    def euler(self, q: Tensor, grad: Tensor, h: float, sigma: float, noise: Tensor | None) -> Tensor:
+        r = self._r(q)
+        q_bar = torch.stack((torch.add(r * q.sin(), grad, alpha=-h), r * q.cos()), dim=-1)
+        if noise is not None:
+            q_bar = torch.add(q_bar, noise, alpha=sigma)
+        return self.project(q, q_bar)
+
+    def euler_noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        return (*shape, 2)
+
+    def white(self, q: Tensor, noise: Tensor) -> Tensor:
+        return noise / self._r(q)
+
+    def residual(self, weight: Tensor, q: Tensor) -> Tensor:
+        # a coarse weight is only a rounding of its configuration, a full one is theta itself
+        r = self._r(q)
+        theta = weight / r if weight.dtype == q.dtype else q.sin()
+        return (theta.square() + q.cos().square() - 1).abs().flatten(1).amax(1)
+
+    def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
+        theta, xi = q.sin(), q.cos()
+        return (theta * (p * xi) + xi * (-p * theta)).abs().flatten(1).amax(1)
+
+    def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
+        return (p * self._r(p)).square().flatten(1).sum(1)
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether ``shape`` broadcasts to ``to``, or to a stack of it."""
+    trailing = list(shape)[-len(to) :] if to else []
+    fits = all(n in (1, m) for n, m in zip(reversed(trailing), reversed(to), strict=False))
+    return fits and len(shape) <= len(to) + 1

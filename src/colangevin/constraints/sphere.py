@@ -1,0 +1,202 @@
+r"""Sphere: :math:`\|\mathrm{row}\| \le r` with slack, :math:`= r` without."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.base import (
+    Constraint,
+    radius_value,
+    radius_words,
+    same_description,
+)
+from colangevin.errors import ConstraintError, InfeasibleError, label
+
+__all__ = ["Sphere"]
+
+
+class Sphere(Constraint):
+    r"""Bound or fix the norm of every row of a weight (eq. sphereconstraint).
+
+    A row is a slice along dimension 0, flattened: an output unit's weights, a convolution filter. Its
+    configuration is the row, with its slack :math:`\xi` as a last entry when there is one, on the sphere
+    of radius r. Everything is closed form:
+
+    .. math::
+        \Pi_q p = p - \frac{q \cdot p}{r^2} q, \qquad
+        q \leftarrow \cos\varphi\, q + \frac{r \sin\varphi}{s} p, \quad
+        p \leftarrow \cos\varphi\, p - \frac{s \sin\varphi}{r} q, \quad
+        s = \|p\|, \; \varphi = \frac{s h}{r}.
+
+    Args:
+        radius: r, a positive number or a tensor with one entry a row.
+        slack: whether r is a bound (True) or the norm itself (False).
+
+    Raises:
+        ConstraintError: when a radius is not positive and finite.
+
+    >>> Sphere(2.0, slack=False)
+    Sphere(radius=2, slack=False)
+    """
+
+    def __init__(self, radius: float | Tensor, slack: bool = True) -> None:
+        self._radius = radius_value(radius)
+        self._slack = bool(slack)
+
+    @property
+    def radius(self) -> float | Tensor:
+        """The bound or the norm r."""
+        return self._radius
+
+    @property
+    def slack(self) -> bool:
+        """Whether r is a bound rather than the norm."""
+        return self._slack
+
+    @property
+    def hidden(self) -> bool:  # type: ignore[override]
+        """The slack is not in the weight."""
+        return self._slack
+
+    def __repr__(self) -> str:
+        return f"Sphere(radius={radius_words(self._radius)}, slack={self._slack})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sphere) and same_description(self.describe(), other.describe())
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "Sphere", "radius": self._radius, "slack": self._slack}
+
+    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
+        rows = shape[0] if shape else 1
+        if isinstance(self._radius, Tensor) and self._radius.shape[-1] not in (1, rows):
+            raise ConstraintError(
+                f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not fit "
+                f"{rows} rows; give a number, or a tensor of shape ({rows},)."
+            )
+
+    def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        rows = shape[0] if shape else 1
+        return rows, math.prod(shape[1:]) + int(self._slack)
+
+    def degrees_of_freedom(self, shape: Sequence[int]) -> int:
+        rows, n = self.configuration_shape(shape)
+        return rows * (n - 1)
+
+    def _r(self, like: Tensor) -> float | Tensor:
+        if isinstance(self._radius, Tensor):
+            return self._radius.to(device=like.device, dtype=like.dtype).unsqueeze(-1)
+        return self._radius
+
+    @staticmethod
+    def _rows(weight: Tensor) -> Tensor:
+        """A stack of weights (copies, rows, ...) as (copies, rows, entries of a row)."""
+        rows = weight.shape[1] if weight.dim() > 1 else 1
+        return weight.reshape(weight.shape[0], rows, -1)
+
+    def _norms(self, weight: Tensor) -> Tensor:
+        """Norms of the rows relative to r, shape (copies, rows)."""
+        rows = self._rows(weight)
+        norms: Tensor = torch.linalg.vector_norm(rows / self._r(rows), dim=-1)
+        return norms
+
+    def infeasibility(self, weight: Tensor) -> Tensor:
+        excess = self._norms(weight) - 1
+        return (excess.clamp_min(0) if self._slack else excess.abs()).amax(1)
+
+    def explain(self, weight: Tensor) -> str:
+        norms = torch.linalg.vector_norm(self._rows(weight), dim=-1)
+        relative = self._norms(weight)
+        largest = float(norms.max())
+        words = radius_words(self._radius)
+        if self._slack:
+            return (
+                f"{int((~(relative <= 1)).sum())} rows exceed radius={words} (largest norm "
+                f"{largest:.4g}). Choose radius >= {largest:.4g}, or start from smaller weights."
+            )
+        return (
+            f"row norms lie between {float(norms.min()):.4g} and {largest:.4g}, not at "
+            f"radius={words}. Call {self!r}.init_(weight) first, or pass the model through "
+            "colangevin.constrain."
+        )
+
+    def place(self, weight: Tensor, name: str) -> Tensor:
+        if self._slack:
+            if float(self.infeasibility(weight).max()) > 0:
+                raise InfeasibleError(f"{label(name, weight.shape[1:])}: {self.explain(weight)}")
+            return weight
+        norms = self._norms(weight)
+        if not bool(((norms > 0) & norms.isfinite()).all()):
+            bad = int((~((norms > 0) & norms.isfinite())).sum())
+            raise InfeasibleError(
+                f"{label(name, weight.shape[1:])}: {bad} rows have norm 0 or are not finite, so they "
+                "have no nearest point on the sphere. Initialise the weight at random first."
+            )
+        return self.lower(self.lift(weight), weight.shape[1:])
+
+    def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
+        rows = self._rows(weight)
+        if not self._slack:
+            return self._normalise(rows, rows)
+        r = self._r(rows)
+        norm = torch.linalg.vector_norm(rows / r, dim=-1, keepdim=True)
+        xi = r * ((1 - norm).clamp_min(0) * (1 + norm)).sqrt()
+        if near is not None:
+            xi = torch.copysign(xi, near[..., -1:])
+        q = torch.cat((rows, xi), dim=-1)
+        return self._normalise(q, q)
+
+    def read(self, weight: Tensor) -> Tensor:
+        return self._rows(weight)
+
+    def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
+        rows = q[..., :-1] if self._slack else q
+        return rows.reshape(q.shape[0], *shape)
+
+    def _normalise(self, q_bar: Tensor, q: Tensor) -> Tensor:
+        """Scale to r q_bar / |q_bar|; a row that fell on the centre has no direction and stays at q."""
+        r = self._r(q_bar)
+        x = q_bar / r
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        lost = norm <= torch.finfo(x.dtype).tiny ** 0.5
+        return torch.where(lost, q, r * (x / norm.masked_fill(lost, 1)))
+
+    def covector(self, q: Tensor, grad: Tensor) -> Tensor:
+        rows = self._rows(grad)
+        return torch.nn.functional.pad(rows, (0, 1)) if self._slack else rows  # dV/dxi = 0
+
+    def tangent(self, q: Tensor, p: Tensor) -> Tensor:
+        x = q / self._r(q)
+        return p - (x * p).sum(-1, keepdim=True) * x
+
+    def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
+        r = self._r(q)
+        s = torch.linalg.vector_norm(p, dim=-1, keepdim=True)
+        phi = a * s / r
+        q_bar = phi.cos() * q + a * torch.sinc(phi / math.pi) * p  # torch.sinc(x) = sin(pi x)/(pi x)
+        p_bar = phi.cos() * p - (s * phi.sin() / r) * q
+        q_new = self._normalise(q_bar, q)
+        return q_new, self.tangent(q_new, p_bar)
+
+    def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
+        return self._normalise(q_bar, q)
+
+    def residual(self, weight: Tensor, q: Tensor) -> Tensor:
+        if self._slack and weight.dtype == q.dtype:
+            q = torch.cat((self._rows(weight), q[..., -1:]), dim=-1)
+        return ((q / self._r(q)).square().sum(-1) - 1).abs().amax(1)
+
+    def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
+        inner = (q / self._r(q) * p).sum(-1).abs()
+        return _ratio(inner, torch.linalg.vector_norm(p, dim=-1)).amax(1)
+
+
+def _ratio(value: Tensor, size: Tensor) -> Tensor:
+    """The quotient value / size, and 0 where both are 0."""
+    return torch.where(size > 0, value / size.masked_fill(size <= 0, 1), value)

@@ -1,0 +1,1 @@
+"""How a step moves: the splitting grammar, its three letters, and the over- and underdamped steps."""

@@ -1,0 +1,31 @@
+"""The letters A, B and O of the constrained underdamped dynamics (eq. Bcomponent), as pure functions.
+
+Each takes a feasible pair (q, p) and returns one; noise is an argument.
+"""
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.base import Constraint
+
+__all__ = ["drift", "kick", "ornstein_uhlenbeck"]
+
+
+def drift(constraint: Constraint, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
+    """A: move along the geodesic of p for time a."""
+    return constraint.drift(q, p, a)
+
+
+def kick(constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
+    r"""B: :math:`p \leftarrow \Pi_q (p - b\,G)`."""
+    return constraint.tangent(q, torch.add(p, constraint.covector(q, grad), alpha=-b))
+
+
+def ornstein_uhlenbeck(
+    constraint: Constraint, q: Tensor, p: Tensor, decay: float, scale: float, noise: Tensor | None
+) -> Tensor:
+    r"""O: :math:`p \leftarrow \Pi_q (c\,p + d\,R)`; without noise a decay, which needs no projection."""
+    p = decay * p
+    if noise is None:
+        return p
+    return constraint.tangent(q, torch.add(p, constraint.white(q, noise), alpha=scale))

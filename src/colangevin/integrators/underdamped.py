@@ -1,0 +1,61 @@
+"""One step of constrained underdamped Langevin dynamics (eq. constrainedUnderdampedLangevin_sde)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from colangevin.constraints.base import Constraint
+from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
+from colangevin.integrators.rates import Rates
+from colangevin.integrators.splitting import Splitting
+
+__all__ = ["Underdamped"]
+
+
+@dataclass(frozen=True)
+class Underdamped:
+    """The letters of a splitting, one after the other."""
+
+    splitting: Splitting
+    rates: Rates
+
+    @property
+    def segments(self) -> int:
+        """How many gradients a step needs."""
+        return len(self.splitting.segments)
+
+    @property
+    def kick(self) -> float:
+        """What multiplies the gradient."""
+        return self.rates.kick
+
+    def noise_shapes(
+        self, constraint: Constraint, shape: tuple[int, ...], segment: int
+    ) -> list[tuple[int, ...]]:
+        """Shapes of the noise one weight needs in a segment, one for each O; none at temperature 0."""
+        if self.rates.variance == 0:
+            return []
+        count = sum(letter == "O" for letter, _ in self.splitting.segments[segment])
+        return [constraint.configuration_shape(shape)] * count
+
+    def step(
+        self,
+        constraint: Constraint,
+        q: Tensor,
+        p: Tensor,
+        grad: Tensor,
+        noise: Sequence[Tensor],
+        segment: int = 0,
+    ) -> tuple[Tensor, Tensor]:
+        """The next configuration and momentum, through one segment of the splitting."""
+        draws = iter(noise)
+        for letter, share in self.splitting.segments[segment]:
+            if letter == "A":
+                q, p = drift(constraint, q, p, share * self.rates.drift)
+            elif letter == "B":
+                p = kick(constraint, q, p, grad, share * self.rates.kick)
+            else:
+                decay, scale = self.rates.ornstein_uhlenbeck(share)
+                p = ornstein_uhlenbeck(constraint, q, p, decay, scale, next(draws, None))
+        return q, p

@@ -1,0 +1,8 @@
+"""Optimizers, and the choice of parameters they act on."""
+
+from colangevin.optim.colod import CoLod
+from colangevin.optim.colud import CoLud
+from colangevin.optim.param_groups import constrain
+from colangevin.optim.sgd import ConstrainedSGD
+
+__all__ = ["CoLod", "CoLud", "ConstrainedSGD", "constrain"]

@@ -1,0 +1,58 @@
+"""CoLod: constrained overdamped Langevin dynamics."""
+
+from typing import Any
+
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.optim.base import ConstrainedOptimizer, Params
+from colangevin.optim.checks import number
+
+__all__ = ["CoLod"]
+
+
+class CoLod(ConstrainedOptimizer):
+    r"""Constrained overdamped Langevin dynamics (c-CoLod on circles, o-CoLod under orthogonality).
+
+    .. math::
+        \bar q = q - h\,\nabla V(q) + \sqrt{2\tau h}\,R, \qquad q \leftarrow \text{projection of } \bar q
+        \text{ onto } \{g = 0\},
+
+    with step size :math:`h` (``lr``), temperature :math:`\tau` (``temperature``) and R standard normal. At
+    :math:`\tau = 0` a free parameter takes the step of ``torch.optim.SGD`` without momentum. The temperature
+    multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
+    temperature T is ``temperature=T / N``.
+
+    Leimkuhler et al. 2021, eqs. constrainedOverdampedLangevin and OLdiscretization2, Algorithm 1.
+
+    Args:
+        params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.
+        lr: the step size h.
+        temperature: the temperature.
+        weight_decay: added to the gradient times the weight, as in torch.
+        seed: of the noise; None draws one from torch's generator when noise is first needed.
+        maximize: whether to follow the gradient up.
+
+    Raises:
+        ConstraintError: for an option out of range or a parameter its constraint cannot hold.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float,
+        *,
+        temperature: float = 0.0,
+        weight_decay: float = 0.0,
+        seed: int | None = None,
+        maximize: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "temperature": temperature,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, options, seed)
+
+    def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped:
+        number(group, "weight_decay", where=where)
+        return Overdamped(number(group, "lr", where=where), number(group, "temperature", where=where))

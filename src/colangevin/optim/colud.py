@@ -1,0 +1,74 @@
+"""CoLud: constrained underdamped Langevin dynamics."""
+
+from typing import Any
+
+from colangevin.integrators.rates import langevin_rates
+from colangevin.integrators.splitting import parse
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.optim.base import ConstrainedOptimizer, Params
+from colangevin.optim.checks import number
+
+__all__ = ["CoLud"]
+
+
+class CoLud(ConstrainedOptimizer):
+    r"""Constrained underdamped Langevin dynamics (c-CoLud on circles, o-CoLud under orthogonality).
+
+    .. math::
+        O: p \leftarrow \Pi_q(e^{-\gamma h} p + \sqrt{\tau(1 - e^{-2\gamma h})}\,R), \quad
+        B: p \leftarrow \Pi_q(p - h\,\nabla V(q)), \quad
+        A: (q, p) \leftarrow \text{geodesic flow for time } h,
+
+    with step size :math:`h` (``lr``), friction :math:`\gamma` (``friction``) and temperature :math:`\tau`
+    (``temperature``), in the order of ``splitting``. At :math:`\tau = 0` a free parameter under OBA takes the
+    step of ``torch.optim.SGD`` with learning rate :math:`h^2` and momentum :math:`e^{-\gamma h}`. The
+    temperature multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
+    temperature T is ``temperature=T / N``. OBA and BOA sample to first order in h, BAOAB to second.
+
+    Leimkuhler et al. 2021, eqs. constrainedUnderdampedLangevin_sde and Bcomponent, Algorithm 2.
+
+    Args:
+        params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.
+        lr: the step size h.
+        friction: the friction.
+        temperature: the temperature.
+        splitting: the order of the letters A, B and O; see :mod:`colangevin.integrators.splitting`.
+        weight_decay: added to the gradient times the weight, as in torch.
+        seed: of the noise; None draws one from torch's generator when noise is first needed.
+        maximize: whether to follow the gradient up.
+
+    Raises:
+        ConstraintError: for an option out of range or a parameter its constraint cannot hold.
+        SplittingError: for a string that is no splitting.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float,
+        *,
+        friction: float,
+        temperature: float = 0.0,
+        splitting: str = "OBA",
+        weight_decay: float = 0.0,
+        seed: int | None = None,
+        maximize: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "friction": friction,
+            "temperature": temperature,
+            "splitting": splitting,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, options, seed)
+
+    def _dynamics(self, group: dict[str, Any], where: str) -> Underdamped:
+        number(group, "weight_decay", where=where)
+        rates = langevin_rates(
+            number(group, "lr", where=where),
+            number(group, "friction", where=where),
+            number(group, "temperature", where=where),
+        )
+        return Underdamped(parse(group["splitting"]), rates)

@@ -1,0 +1,72 @@
+"""What is looked at before anything changes: gradients that are not finite, weights off their manifold."""
+
+import math
+import warnings
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints import Circle, Free
+from colangevin.errors import NonFiniteError, label
+from colangevin.optim.bucket import Bucket
+
+__all__ = ["check_edits", "check_gradients", "warn_at_rest"]
+
+
+def check_gradients(buckets: list[Bucket]) -> None:
+    """Raise for NaN and Inf, and cut gradients so large that a square of theirs would overflow.
+
+    Args:
+        buckets: what is about to move.
+
+    Raises:
+        NonFiniteError: naming the first such parameter.
+    """
+    entries = [(bucket, entry) for bucket in buckets for entry in bucket.entries]
+    if not entries:
+        return
+    norms = torch._foreach_norm([entry.grad for _, entry in entries], math.inf)
+    peaks = torch.stack([norm.double().cpu() for norm in norms]).tolist()
+    bad = [entry for (_, entry), peak in zip(entries, peaks, strict=True) if not math.isfinite(peak)]
+    if bad:
+        others = f" ({len(bad) - 1} more parameters have one too)" if len(bad) > 1 else ""
+        raise NonFiniteError(
+            f"{bad[0].label}: its gradient holds NaN or Inf{others}. Weights and state are unchanged. "
+            "Skip the batch, clip the gradient, or use torch.amp.GradScaler."
+        )
+    for (bucket, entry), peak in zip(entries, peaks, strict=True):
+        # the fourth root leaves room for Gram matrices of Gram matrices; a kick of that size has long
+        # lost its meaning on a manifold of size 1, and free parameters follow SGD wherever it goes
+        limit = torch.finfo(bucket.dtype).max ** 0.25
+        if peak * bucket.dynamics.kick > limit and not isinstance(bucket.constraint, Free):
+            bound = limit / bucket.dynamics.kick
+            entry.grad = entry.grad.clamp(-bound, bound)
+
+
+def check_edits(buckets: list[Bucket]) -> None:
+    """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
+    for bucket in buckets:
+        for entry in bucket.entries:
+            if not entry.untouched:
+                replicas = bool(entry.group["replicas"])
+                bucket.constraint.check(entry.parameter, replicas=replicas, name=entry.name)
+
+
+def warn_at_rest(constraint: Circle, parameter: Tensor, name: str) -> None:
+    """Warn of weights exactly at their bound: there the gradient has no tangential part.
+
+    Args:
+        constraint: the circle that holds the parameter.
+        parameter: the parameter.
+        name: its name.
+    """
+    count = constraint.resting(parameter)
+    if count:
+        # stacklevel 1: raised by constrain() and by an optimizer it is one warning, shown once
+        warnings.warn(
+            f"{label(name, parameter.shape)}: {count} weights start exactly at the bound of {constraint!r}, "
+            "where the gradient has no tangential part; without noise they will not move. Choose a larger "
+            "radius or smaller weights, or set a temperature.",
+            UserWarning,
+            stacklevel=1,
+        )

@@ -1,0 +1,67 @@
+"""ConstrainedSGD: the same two methods in the scale of ``torch.optim.SGD``."""
+
+from typing import Any
+
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.integrators.rates import sgd_rates
+from colangevin.integrators.splitting import parse
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.optim.base import ConstrainedOptimizer, Params
+from colangevin.optim.checks import number
+
+__all__ = ["ConstrainedSGD"]
+
+
+class ConstrainedSGD(ConstrainedOptimizer):
+    r"""A drop-in for ``torch.optim.SGD`` that holds constrained weights on their manifold.
+
+    ``lr`` and ``momentum`` mean what they mean in SGD: without momentum this is :class:`CoLod` with
+    :math:`h = \mathrm{lr}`, with momentum :math:`\mu` it is :class:`CoLud` in the order OBA with
+    :math:`h^2 = \mathrm{lr}` and :math:`e^{-\gamma h} = \mu`. Without constraints and noise it is SGD.
+
+    With momentum and noise the sampled temperature is low by the factor :math:`(1 + \mu)/2`, whatever the
+    learning rate: to sample rather than to train, use :class:`CoLud` with ``splitting="BAOAB"``.
+
+    Leimkuhler et al. 2021, section "Discretization of Constrained Langevin Dynamics".
+
+    Args:
+        params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.
+        lr: the learning rate.
+        momentum: the momentum, at least 0 and below 1.
+        temperature: of the loss that is differentiated; T / N for a mean loss over N data.
+        weight_decay: added to the gradient times the weight, as in torch.
+        seed: of the noise; None draws one from torch's generator when noise is first needed.
+        maximize: whether to follow the gradient up.
+
+    Raises:
+        ConstraintError: for an option out of range or a parameter its constraint cannot hold.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float,
+        *,
+        momentum: float = 0.0,
+        temperature: float = 0.0,
+        weight_decay: float = 0.0,
+        seed: int | None = None,
+        maximize: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "temperature": temperature,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, options, seed)
+
+    def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped | Underdamped:
+        number(group, "weight_decay", where=where)
+        lr = number(group, "lr", where=where)
+        momentum = number(group, "momentum", below=1, where=where)
+        tau = number(group, "temperature", where=where)
+        if momentum == 0:
+            return Overdamped(lr, tau)
+        return Underdamped(parse("OBA"), sgd_rates(lr, momentum, tau))
