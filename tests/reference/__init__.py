@@ -1,0 +1,1 @@
+"""Slow float64 transcriptions of the paper's algorithms, the oracles of the test suite."""
