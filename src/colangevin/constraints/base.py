@@ -11,14 +11,16 @@ from colangevin.errors import ConstraintError, InfeasibleError, label
 
 __all__ = ["Constraint", "state_dtype"]
 
-# Largest relative violation that still counts as "on the manifold up to storage" at the start of a run:
-# weights that came through a checkpoint of the next lower precision pass, anything worse is an error.
+# Largest relative violation of an equality that counts as "on the manifold up to storage" when a run
+# starts: weights that came through a checkpoint of the next lower precision pass, anything worse does not.
 START_TOLERANCE = {
     torch.float64: 1e-5,
     torch.float32: 1e-3,
     torch.float16: 2e-2,
     torch.bfloat16: 1e-1,
 }
+# Of an inequality, in units of the dtype's rounding: it only has to survive being written down.
+_BOUND_ULPS = 4.0
 
 
 def state_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -93,7 +95,7 @@ class Constraint(ABC):
             InfeasibleError: naming the parameter, the excess and what to do.
         """
         violation = self.violation(weight, replicas=replicas)
-        if not violation <= START_TOLERANCE[weight.dtype]:
+        if not violation <= self.start_tolerance(weight.dtype):
             stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
             reason = self.explain(stack.to(state_dtype(weight.dtype)))
             raise InfeasibleError(f"{label(name, weight.shape)}: {reason}")
@@ -127,6 +129,10 @@ class Constraint(ABC):
     @abstractmethod
     def place(self, weight: Tensor, name: str) -> Tensor:
         """A stack of weights put onto the manifold, as a run should start."""
+
+    def start_tolerance(self, dtype: torch.dtype) -> float:
+        """Largest :meth:`violation` a weight may start with; it is removed by the first step."""
+        return _BOUND_ULPS * torch.finfo(dtype).eps if self.hidden else START_TOLERANCE[dtype]
 
     def keeps_position(self, dtype: torch.dtype) -> bool:
         """Whether q is stored: it has slack, or the weight's dtype is too coarse to hold it."""

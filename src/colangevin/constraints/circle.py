@@ -101,7 +101,7 @@ class Circle(Constraint):
         )
 
     def place(self, weight: Tensor, name: str) -> Tensor:
-        if float(self.infeasibility(weight).max()) > 0:
+        if not float(self.infeasibility(weight).max()) <= self.start_tolerance(weight.dtype):
             raise InfeasibleError(f"{label(name, weight.shape[1:])}: {self.explain(weight)}")
         return weight
 

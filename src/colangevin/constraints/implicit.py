@@ -119,7 +119,7 @@ class Implicit(Constraint):
     def place(self, weight: Tensor, name: str) -> Tensor:
         shape = weight.shape[1:]
         if self.inequality:
-            if float(self.infeasibility(weight).max()) > 0:
+            if not float(self.infeasibility(weight).max()) <= self.start_tolerance(weight.dtype):
                 raise InfeasibleError(f"{label(name, shape)}: {self.explain(weight)}")
             return weight
         try:

@@ -128,7 +128,7 @@ class Sphere(Constraint):
 
     def place(self, weight: Tensor, name: str) -> Tensor:
         if self._slack:
-            if float(self.infeasibility(weight).max()) > 0:
+            if not float(self.infeasibility(weight).max()) <= self.start_tolerance(weight.dtype):
                 raise InfeasibleError(f"{label(name, weight.shape[1:])}: {self.explain(weight)}")
             return weight
         norms = self._norms(weight)

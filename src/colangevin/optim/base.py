@@ -167,7 +167,9 @@ class ConstrainedOptimizer(Optimizer):
                     )
                 constraint = group["constraint"]
                 shape = tuple(parameter.shape[1:] if group["replicas"] else parameter.shape)
-                key = (position, shape, parameter.dtype, parameter.device) if constraint.stacks else index
+                key: object = index
+                if constraint.stacks:
+                    key = (constraint, dynamics[position], shape, parameter.dtype, parameter.device)
                 bucket = buckets.setdefault(key, Bucket(constraint.on(shape), dynamics[position], shape))
                 untouched = self._written.get(parameter) == _fingerprint(parameter)
                 state = self.state[parameter]

@@ -81,7 +81,7 @@ class Entry:
 
 @dataclass
 class Bucket:
-    """Parameters of one group and, where the constraint stacks them, of one shape."""
+    """One parameter or, where the constraint stacks them, all of one shape that move alike."""
 
     constraint: Constraint
     dynamics: Dynamics

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ def check_gradients(buckets: list[Bucket]) -> None:
     if not entries:
         return
     norms = torch._foreach_norm([entry.grad for _, entry in entries], math.inf)
-    peaks = torch.stack([norm.double().cpu() for norm in norms]).tolist()
+    peaks = _host_values(norms)
     bad = [entry for (_, entry), peak in zip(entries, peaks, strict=True) if not math.isfinite(peak)]
     if bad:
         others = f" ({len(bad) - 1} more parameters have one too)" if len(bad) > 1 else ""
@@ -41,6 +42,17 @@ def check_gradients(buckets: list[Bucket]) -> None:
         if peak * bucket.dynamics.kick > limit and not isinstance(bucket.constraint, Free):
             bound = limit / bucket.dynamics.kick
             entry.grad = entry.grad.clamp(-bound, bound)
+
+
+def _host_values(scalars: Sequence[Tensor]) -> list[float]:
+    """Scalars as floats, in one transfer for each device."""
+    values = [0.0] * len(scalars)
+    for device in {scalar.device for scalar in scalars}:
+        places = [i for i, scalar in enumerate(scalars) if scalar.device == device]
+        stacked = torch.stack([scalars[i].double() for i in places]).tolist()
+        for place, value in zip(places, stacked, strict=True):
+            values[place] = value
+    return values
 
 
 def check_edits(buckets: list[Bucket]) -> None:

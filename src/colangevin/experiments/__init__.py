@@ -1,0 +1,1 @@
+"""Experiments on small problems; they need the extra ``experiments`` (rich, matplotlib)."""

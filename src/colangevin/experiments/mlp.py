@@ -1,0 +1,42 @@
+"""Multi-layer perceptron with ReLU and one logit, for binary classification in the plane."""
+
+from torch import Tensor, nn
+
+__all__ = ["MLP"]
+
+
+class MLP(nn.Module):
+    """Perceptron with ``depth`` hidden layers of ``width`` units, torch's default initialisation.
+
+    Hidden layer 0 reads the input; ``hidden.1`` to ``hidden.{depth - 1}`` are square, and those are
+    the weights that the orthogonality experiments constrain (:attr:`square_weights`).
+
+    Args:
+        depth: number of hidden layers, at least 1.
+        width: units of each hidden layer.
+        inputs: features of a point.
+
+    Raises:
+        ValueError: when there would be no hidden layer.
+    """
+
+    def __init__(self, depth: int, width: int = 100, inputs: int = 2) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"depth={depth}: an MLP needs at least 1 hidden layer.")
+        self.hidden = nn.ModuleList(
+            nn.Linear(inputs if layer == 0 else width, width) for layer in range(depth)
+        )
+        self.output = nn.Linear(width, 1)
+
+    @property
+    def square_weights(self) -> list[str]:
+        """Names of the weights from one hidden layer to the next."""
+        return [f"hidden.{layer}.weight" for layer in range(1, len(self.hidden))]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of shape (...,) for points of shape (..., inputs)."""
+        for layer in self.hidden:
+            x = layer(x).relu()
+        logits: Tensor = self.output(x)
+        return logits.squeeze(-1)
