@@ -30,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         from colangevin.experiments import display
     except ModuleNotFoundError as missing:
+        package = str(missing.name).partition(".")[0]
         raise SystemExit(
-            f"The demo needs {missing.name}, which is not installed. It comes with an extra:\n"
+            f"The demo needs {package}, which is not installed. It comes with an extra:\n"
             '    pip install "colangevin[experiments]"'
         ) from None
     options.out.mkdir(parents=True, exist_ok=True)
@@ -60,9 +61,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
-    parser.add_argument("--epochs", type=_positive, default=700, help="passes over the data")
-    parser.add_argument("--runs", type=_positive, default=3, help="repetitions of each method")
-    parser.add_argument("--depth", type=_positive, default=6, help="hidden layers, at least 2")
+    parser.add_argument("--epochs", type=_positive, default=650, help="passes over the data")
+    parser.add_argument("--runs", type=_positive, default=2, help="repetitions of each method")
+    parser.add_argument("--depth", type=_positive, default=8, help="hidden layers, at least 2")
     options = parser.parse_args(arguments)
     if options.depth < 2:
         parser.error("argument --depth: below 2 no hidden layer feeds another, nothing to constrain")

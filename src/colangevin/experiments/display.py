@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean, stdev
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -79,8 +78,7 @@ def picture(outcomes: Sequence[Outcome], path: Path) -> None:
         path: of the PNG; its folder is made if need be.
     """
     points, labels = training_points(outcomes[0].job.run)
-    figure = Figure(figsize=(5 * len(outcomes), 5.2), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
+    figure = Figure(figsize=(5 * len(outcomes), 5.4), layout="constrained")
     for axes, outcome in zip(figure.subplots(1, len(outcomes), squeeze=False)[0], outcomes, strict=True):
         axes.imshow(
             [[logit > 0 for logit in row] for row in outcome.logits],
@@ -94,4 +92,4 @@ def picture(outcomes: Sequence[Outcome], path: Path) -> None:
         axes.set_xticks([])
         axes.set_yticks([])
     path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.print_png(path)
+    figure.savefig(path, dpi=120, bbox_inches="tight")

@@ -62,7 +62,13 @@ class Outcome:
 
 def training_points(run: int) -> tuple[Tensor, Tensor]:
     """The training data of a run, points and labels."""
-    return four_turn_spiral(TRAIN_POINTS, generator=torch.Generator().manual_seed(run))
+    return four_turn_spiral(TRAIN_POINTS, generator=_data_generator(run))
+
+
+def _data_generator(run: int) -> torch.Generator:
+    """Source of a run's training points, test points and batches, in this order."""
+    # odd, where initial weights have even seeds: points must not be copies of weights
+    return torch.Generator().manual_seed(2 * run + 1)
 
 
 def run(job: Job, after_epoch: Callable[[int], None] | None = None) -> Outcome:
@@ -75,16 +81,16 @@ def run(job: Job, after_epoch: Callable[[int], None] | None = None) -> Outcome:
     Returns:
         The measurements.
     """
-    torch.manual_seed(job.run)
+    generator = _data_generator(job.run)
+    training = four_turn_spiral(TRAIN_POINTS, generator=generator)
+    test = four_turn_spiral(TEST_POINTS, generator=generator)
+    torch.manual_seed(2 * job.run)
     model = MLP(job.depth)
     optimizer = _optimizer(job.method, model)
-    # away from the seed of the training points, so that test points are not copies of them
-    generator = torch.Generator().manual_seed(2**32 + job.run)
-    test = four_turn_spiral(TEST_POINTS, generator=generator)
     train(
         model,
         optimizer,
-        training_points(job.run),
+        training,
         epochs=job.epochs,
         batch_size=BATCH_SIZE,
         generator=generator,

@@ -26,22 +26,23 @@ def check_gradients(buckets: list[Bucket]) -> None:
     entries = [(bucket, entry) for bucket in buckets for entry in bucket.entries]
     if not entries:
         return
-    norms = torch._foreach_norm([entry.grad for _, entry in entries], math.inf)
-    peaks = _host_values(norms)
-    bad = [entry for (_, entry), peak in zip(entries, peaks, strict=True) if not math.isfinite(peak)]
+    norms = _host_values(torch._foreach_norm([entry.grad for _, entry in entries]))
+    # an overflowing norm is no proof of a bad entry, so only then are the entries themselves looked at
+    suspects = [entry for (_, entry), norm in zip(entries, norms, strict=True) if not math.isfinite(norm)]
+    bad = [entry for entry in suspects if not bool(entry.grad.isfinite().all())]
     if bad:
         others = f" ({len(bad) - 1} more parameters have one too)" if len(bad) > 1 else ""
         raise NonFiniteError(
             f"{bad[0].label}: its gradient holds NaN or Inf{others}. Weights and state are unchanged. "
             "Skip the batch, clip the gradient, or use torch.amp.GradScaler."
         )
-    for (bucket, entry), peak in zip(entries, peaks, strict=True):
+    for (bucket, entry), norm in zip(entries, norms, strict=True):
         # the fourth root leaves room for Gram matrices of Gram matrices; a kick of that size has long
         # lost its meaning on a manifold of size 1, and free parameters follow SGD wherever it goes
         limit = torch.finfo(bucket.dtype).max ** 0.25
-        if peak * bucket.dynamics.kick > limit and not isinstance(bucket.constraint, Free):
+        if norm * bucket.dynamics.kick > limit and not isinstance(bucket.constraint, Free):
             bound = limit / bucket.dynamics.kick
-            entry.grad = entry.grad.clamp(-bound, bound)
+            entry.grad = entry.grad.to(bucket.dtype).clamp(-bound, bound)
 
 
 def _host_values(scalars: Sequence[Tensor]) -> list[float]:

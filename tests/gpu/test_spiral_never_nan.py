@@ -1,0 +1,81 @@
+"""The paper's 4-turn spiral setting, whose quasi-Newton loop loses runs, must lose none here."""
+
+import os
+import time
+
+import pytest
+import torch
+
+import colangevin as cl
+from tests.gpu import spiral_runs
+
+H, DEPTHS, RUNS, TEMPERATURES = 0.1, range(2, 9), 10, (0.0, 1e-6)
+EPOCHS = int(os.environ.get("COLANGEVIN_SPIRAL_EPOCHS", "2000"))
+
+
+def setting(device: str):
+    torch.manual_seed(0)
+    depths = [depth for depth in DEPTHS for _ in range(RUNS)]
+    stacks = [spiral_runs.build(depths, device) for _ in TEMPERATURES]
+    sets = [spiral_runs.data(len(depths), device) for _ in TEMPERATURES]
+    return stacks, sets, spiral_runs.Gradients(stacks, sets)
+
+
+def accuracy_table(stacks, sets) -> str:
+    lines = []
+    for tau, stack, part in zip(TEMPERATURES, stacks, sets, strict=True):
+        accuracy = spiral_runs.test_accuracy(stack, part).cpu()
+        for depth in DEPTHS:
+            values = accuracy[torch.tensor(stack.depths) == depth]
+            lines.append(f"tau {tau:g} depth {depth}: {100 * values.mean():.1f} +- {100 * values.std():.1f}")
+    return "\n".join(lines)
+
+
+@pytest.mark.gpu
+def test_o_colod_ends_every_run_finite_and_orthonormal():
+    stacks, sets, gradients = setting("cuda")
+    groups = []
+    for tau, stack in zip(TEMPERATURES, stacks, strict=True):
+        for weight in stack.hidden:
+            constrained = {"constraint": cl.Orthogonal(), "replicas": weight.shape[0]}
+            groups.append({"params": [weight], "temperature": tau, **constrained})
+        groups.append({"params": stack.free, "temperature": tau})
+    optimizer = cl.CoLod(groups, lr=H, seed=0)
+    start = time.perf_counter()
+    worst = 0.0
+    for epoch in range(EPOCHS):
+        for rows in spiral_runs.epoch_rows(stacks, torch.device("cuda")):
+            gradients(rows)
+            optimizer.step()
+        if epoch % 100 == 99:
+            worst = max(worst, *cl.diagnostics.violation(optimizer).values())
+    seconds = time.perf_counter() - start
+    finite = torch.cat([spiral_runs.finite_replicas(stack) for stack in stacks])
+    print(f"\no-CoLod: {int((~finite).sum())} of {len(finite)} runs not finite after {EPOCHS} epochs", end="")
+    print(f" ({seconds:.0f} s); largest |Q^T Q - I| {worst:.1e}\n{accuracy_table(stacks, sets)}")
+    assert bool(finite.all())
+    assert worst <= 5e-6
+
+
+@pytest.mark.gpu
+def test_five_quasi_newton_iterations_lose_runs():
+    stacks, sets, gradients = setting("cuda")
+    noise = torch.Generator("cuda").manual_seed(0)
+    for _ in range(EPOCHS):
+        for rows in spiral_runs.epoch_rows(stacks, torch.device("cuda")):
+            gradients(rows)
+            with torch.no_grad():
+                for tau, stack in zip(TEMPERATURES, stacks, strict=True):
+                    for parameter in (*stack.hidden, *stack.free):
+                        moved = parameter - H * parameter.grad
+                        if tau:
+                            moved += (2 * tau * H) ** 0.5 * torch.randn(
+                                parameter.shape, generator=noise, device="cuda"
+                            )
+                        if any(parameter is weight for weight in stack.hidden):
+                            for _ in range(5):
+                                moved = moved - 0.5 * parameter @ (moved.mT @ moved - torch.eye(100).cuda())
+                        parameter.copy_(moved)
+    finite = torch.cat([spiral_runs.finite_replicas(stack) for stack in stacks])
+    print(f"\nplain quasi-Newton, 5 iterations: {int((~finite).sum())} of {len(finite)} runs not finite")
+    assert int((~finite).sum()) > 1
