@@ -86,9 +86,10 @@ def _walk(
             state = optimizer.state.get(parameter, {})
             # work in float64: what is measured is the weights, not the measuring
             weight = weight.double() if weight.dtype == state_dtype(weight.dtype) else weight
-            momentum = state["momentum"].double() if "momentum" in state else None
+            configured = (weight.shape[0], *constraint.configuration_shape(weight.shape[1:]))
+            momentum = state["momentum"].double().reshape(configured) if "momentum" in state else None
             if "position" in state:
-                q = state["position"].double()
+                q = state["position"].double().reshape(configured)
             elif constraint.hidden:
                 q = constraint.lift(weight.double())
             else:

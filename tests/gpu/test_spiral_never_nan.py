@@ -59,7 +59,7 @@ def test_o_colod_ends_every_run_finite_and_orthonormal():
 
 @pytest.mark.gpu
 def test_five_quasi_newton_iterations_lose_runs():
-    stacks, sets, gradients = setting("cuda")
+    stacks, _, gradients = setting("cuda")
     noise = torch.Generator("cuda").manual_seed(0)
     for _ in range(EPOCHS):
         for rows in spiral_runs.epoch_rows(stacks, torch.device("cuda")):

@@ -22,6 +22,9 @@ START_TOLERANCE = {
 # Of an inequality, in units of the dtype's rounding: it only has to survive being written down.
 _BOUND_ULPS = 4.0
 
+# Largest violation a step leaves, in units of the dtype's rounding: |Q^T Q - I| is 20 at 1024 x 256.
+_SETTLED = 512.0
+
 
 def state_dtype(dtype: torch.dtype) -> torch.dtype:
     """The precision that configurations and momenta of a weight are kept and computed in."""
@@ -57,7 +60,7 @@ class Constraint(ABC):
         Returns:
             The largest relative violation.
         """
-        self.check_shape(weight.shape[1:] if replicas else weight.shape)
+        self.check_stack(weight.shape, replicas)
         stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
         if stack.numel() == 0:
             return 0.0
@@ -75,7 +78,7 @@ class Constraint(ABC):
         Returns:
             The same tensor.
         """
-        self.check_shape(weight.shape[1:] if replicas else weight.shape, name)
+        self.check_stack(weight.shape, replicas, name)
         if weight.numel() == 0:
             return weight
         stack = weight if replicas else weight.unsqueeze(0)
@@ -106,9 +109,16 @@ class Constraint(ABC):
     def describe(self) -> dict[str, Any]:
         """The constraint as plain values and tensors, for a checkpoint."""
 
-    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
+    def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         """Raise :class:`ConstraintError` when a weight of this shape cannot carry the constraint."""
         return
+
+    def check_stack(self, shape: Sequence[int], replicas: bool, name: str = "weight") -> None:
+        """:meth:`check_shape` for one weight, or for a stack of them along dimension 0."""
+        if replicas:
+            self.check_shape(shape[1:], name, copies=shape[0])
+        else:
+            self.check_shape(shape, name)
 
     @abstractmethod
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -160,6 +170,10 @@ class Constraint(ABC):
         """The configuration of weights this library wrote itself, when q is not stored."""
         return self.lift(weight)
 
+    def settled(self, weight: Tensor) -> bool:
+        """Whether a stack of weights is as near to the manifold as a step leaves it."""
+        return bool(self.infeasibility(weight).max() <= _SETTLED * torch.finfo(weight.dtype).eps)
+
     @abstractmethod
     def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
         """The stack of weights, each of the given shape, that a configuration stands for."""
@@ -175,7 +189,7 @@ class Constraint(ABC):
             q, of :meth:`configuration_shape`.
         """
         stored = self.lower(q, weight.shape[1:]).to(weight.dtype)
-        same = (stored == weight).flatten(1).all(1)
+        same = (stored == weight).reshape(weight.shape[0], -1).all(1)
         if bool(same.all()):
             return q
         keep = same.view(-1, *[1] * (q.dim() - 1))
@@ -226,7 +240,7 @@ class Constraint(ABC):
 
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
         """|p|^2 of each copy, shape (copies,)."""
-        return p.square().flatten(1).sum(1)
+        return p.square().reshape(p.shape[0], -1).sum(1)
 
 
 def radius_value(radius: object) -> float | Tensor:
@@ -251,12 +265,24 @@ def radius_value(radius: object) -> float | Tensor:
     return float(radius)
 
 
+def radius_copy(radius: float | Tensor) -> float | Tensor:
+    """A radius to hand out: changing it does not change the constraint."""
+    return radius.clone() if isinstance(radius, Tensor) else radius
+
+
 def radius_words(radius: float | Tensor) -> str:
     """A radius in a repr or a message: the number, or a tensor's shape and range."""
     if isinstance(radius, Tensor):
         low, high = float(radius.min()), float(radius.max())
         return f"tensor{tuple(radius.shape)} in [{low:.4g}, {high:.4g}]"
     return f"{radius:g}"
+
+
+def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether a tensor of one shape broadcasts to another."""
+    return len(shape) <= len(to) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False)
+    )
 
 
 def same_value(one: object, other: object) -> bool:

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from colangevin.constraints.base import (
     Constraint,
+    broadcasts,
+    radius_copy,
     radius_value,
     radius_words,
     same_description,
@@ -54,7 +56,7 @@ class Circle(Constraint):
     @property
     def radius(self) -> float | Tensor:
         """The bound r."""
-        return self._radius
+        return radius_copy(self._radius)
 
     def __repr__(self) -> str:
         return f"Circle(radius={radius_words(self._radius)})"
@@ -66,10 +68,10 @@ class Circle(Constraint):
         return hash(repr(self))
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "Circle", "radius": self._radius}
+        return {"name": "Circle", "radius": radius_copy(self._radius)}
 
-    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
-        if isinstance(self._radius, Tensor) and not _broadcasts(self._radius.shape, shape):
+    def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
+        if isinstance(self._radius, Tensor) and not broadcasts(self._radius.shape, (copies, *shape)):
             raise ConstraintError(
                 f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not "
                 "broadcast to the weight; give a number, or a tensor with the weight's shape."
@@ -87,7 +89,7 @@ class Circle(Constraint):
         return self._radius
 
     def infeasibility(self, weight: Tensor) -> Tensor:
-        excess = (weight.abs() / self._r(weight) - 1).flatten(1).amax(1)
+        excess = (weight.abs() / self._r(weight) - 1).reshape(weight.shape[0], -1).amax(1)
         return excess.clamp_min(0)  # clamp keeps NaN, which no comparison accepts
 
     def explain(self, weight: Tensor) -> str:
@@ -162,18 +164,11 @@ class Circle(Constraint):
         # a coarse weight is only a rounding of its configuration, a full one is theta itself
         r = self._r(q)
         theta = weight / r if weight.dtype == q.dtype else q.sin()
-        return (theta.square() + q.cos().square() - 1).abs().flatten(1).amax(1)
+        return (theta.square() + q.cos().square() - 1).abs().reshape(q.shape[0], -1).amax(1)
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         theta, xi = q.sin(), q.cos()
-        return (theta * (p * xi) + xi * (-p * theta)).abs().flatten(1).amax(1)
+        return (theta * (p * xi) + xi * (-p * theta)).abs().reshape(q.shape[0], -1).amax(1)
 
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
-        return (p * self._r(p)).square().flatten(1).sum(1)
-
-
-def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
-    """Whether ``shape`` broadcasts to ``to``, or to a stack of it."""
-    trailing = list(shape)[-len(to) :] if to else []
-    fits = all(n in (1, m) for n, m in zip(reversed(trailing), reversed(to), strict=False))
-    return fits and len(shape) <= len(to) + 1
+        return (p * self._r(p)).square().reshape(p.shape[0], -1).sum(1)

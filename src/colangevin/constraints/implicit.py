@@ -40,6 +40,8 @@ class Implicit(Constraint):
     inequality: bool = False
     #: of the weight, once known; see :meth:`on`
     shape: tuple[int, ...] | None = field(default=None, init=False, repr=False, compare=False)
+    #: how many components g has for the shapes of weights seen so far
+    counts: dict[tuple[int, ...], int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     fallible = True
 
@@ -61,6 +63,7 @@ class Implicit(Constraint):
     def on(self, shape: Sequence[int]) -> "Implicit":
         bound = Implicit(self.g, self.inequality)
         object.__setattr__(bound, "shape", tuple(shape))
+        object.__setattr__(bound, "counts", self.counts)
         return bound
 
     def _values(self, weight: Tensor) -> Tensor:
@@ -68,6 +71,7 @@ class Implicit(Constraint):
         value = self.g(weight)
         if not isinstance(value, Tensor):
             raise ConstraintError(f"{self!r}: g returned {type(value).__name__}, not a tensor.")
+        self.counts[tuple(weight.shape)] = value.numel()
         return value.reshape(-1)
 
     def _g(self, q: Tensor) -> Tensor:
@@ -83,7 +87,9 @@ class Implicit(Constraint):
         return self.shape
 
     def _components(self, shape: Sequence[int]) -> int:
-        return self._values(torch.zeros(tuple(shape))).numel()
+        if tuple(shape) not in self.counts:
+            self._values(torch.zeros(tuple(shape)))
+        return self.counts[tuple(shape)]
 
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return (math.prod(shape) + (self._components(shape) if self.inequality else 0),)
@@ -128,7 +134,7 @@ class Implicit(Constraint):
             raise ConvergenceError(f"{label(name, shape)}: {error}") from None
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
-        flat = weight.flatten(1)
+        flat = weight.reshape(weight.shape[0], -1)
         if self.inequality:
             xi = torch.stack([(-self._values(copy)).clamp_min(0).sqrt() for copy in weight])
             if near is not None:
@@ -137,13 +143,13 @@ class Implicit(Constraint):
         return torch.stack([newton.land(self._g, q, q, repr(self))[0] for q in flat])
 
     def read(self, weight: Tensor) -> Tensor:
-        return weight.flatten(1)
+        return weight.reshape(weight.shape[0], -1)
 
     def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
         return q[:, : math.prod(shape)].reshape(q.shape[0], *shape)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        flat = grad.flatten(1)
+        flat = grad.reshape(grad.shape[0], -1)
         return torch.nn.functional.pad(flat, (0, q.shape[1] - flat.shape[1]))  # dV/dxi = 0
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:

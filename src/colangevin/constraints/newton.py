@@ -17,6 +17,8 @@ Residual = Callable[[Tensor], Tensor]
 _NEWTON_ITERATIONS = 20
 _ORTHOGONAL_ITERATIONS = 60
 _HALVINGS = 40
+# a step shorter than this many roundings of q is none
+_SHORTEST = 1024.0
 # g is met when it is no larger than what this many roundings of q can make of it
 _ROUNDINGS = 32.0
 
@@ -79,8 +81,11 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
     if _rank(J) < J.shape[0]:
         raise ConvergenceError(_rank_words(J, what))
     step = q_bar - q
+    shortest = _SHORTEST * torch.finfo(q.dtype).eps * float(q.norm())
     for halving in range(_HALVINGS):
         aim = q + step * 0.5**halving
+        if halving and float((aim - q).norm()) <= shortest:
+            break  # no step at all always lands, and would pass for one
         landed = _oblique(g, J, aim) or _orthogonal(g, aim, J.shape[0])
         if landed is not None:
             q_new, pull = landed
@@ -88,7 +93,7 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
     size = float(g(q_bar).abs().max())
     raise ConvergenceError(
         f"{what}: no point with g = 0 was found from a step of size {float(step.norm()):.3g} (largest "
-        f"|g| there {size:.3g}, {q.dtype}, {_HALVINGS} halvings). Check that g is smooth near the weights "
+        f"|g| there {size:.3g}, {q.dtype}, {halving} halvings). Check that g is smooth near the weights "
         "and that they satisfy it, or reduce lr."
     )
 

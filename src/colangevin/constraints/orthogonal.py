@@ -13,11 +13,13 @@ from colangevin.errors import ConstraintError, label
 
 __all__ = ["Orthogonal"]
 
-# The iteration contracts by about sigma = h |P|_2 at worst (by 1 - sqrt(1 - sigma^2) at best): 30 iterations
-# reach rounding for sigma up to 0.3 to 0.85. Beyond that the polar projection is cheaper and safer.
-_ITERATIONS = 30
-# Largest |Q^T Q - I| left by the iteration, in units of the dtype's rounding: the recursion's own floor
-# is about 2 units at s = 16 and 6 at s = 2048.
+# The quasi-Newton iteration contracts by about sigma = h |P|_2 at worst and by 1 - sqrt(1 - sigma^2) at best.
+# Who is not below _NEARLY after _TRIALS iterations (sigma above 0.7 or so) takes the polar projection, which
+# is then both cheaper and safer; who is goes on to rounding.
+_TRIALS, _NEARLY = 24, 1e-4
+_ITERATIONS = 80
+# Largest |Q^T Q - I| left by the iteration, in units of the dtype's rounding: the recursion's own floor is
+# about 2 units at s = 16 and 6 at s = 2048.
 _TOLERANCE = 8.0
 
 
@@ -25,9 +27,9 @@ _TOLERANCE = 8.0
 class Orthogonal(Constraint):
     r"""Orthonormal rows or columns (eq. orthogonalConstraint).
 
-    A weight of rank 2 or more is flattened to (n_out, rest). The configuration is the tall matrix
-    :math:`Q \in R^{r \times s}`, :math:`r \ge s`: the flattened weight, or its transpose when it is wide
-    (as almost every convolution kernel is). With :math:`\Pi_Q P = P - \frac12 Q (P^T Q + Q^T P)`, letter A
+    A weight of rank 2 or more is flattened to (n_out, rest), which is its configuration; in the formulas Q,
+    :math:`r \times s` with :math:`r \ge s`, is that matrix, or its transpose when it is wide (as almost every
+    convolution kernel is). With :math:`\Pi_Q P = P - \frac12 Q (P^T Q + Q^T P)`, letter A
     is RATTLE,
 
     .. math::
@@ -47,7 +49,7 @@ class Orthogonal(Constraint):
     def describe(self) -> dict[str, Any]:
         return {"name": "Orthogonal"}
 
-    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
+    def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         if len(shape) < 2:
             raise ConstraintError(
                 f"{label(name, shape)}: Orthogonal needs a weight with at least 2 dimensions, this one "
@@ -55,29 +57,22 @@ class Orthogonal(Constraint):
             )
 
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        rows, columns = shape[0], math.prod(shape[1:])
-        return max(rows, columns), min(rows, columns)
+        return shape[0], math.prod(shape[1:])
 
     def degrees_of_freedom(self, shape: Sequence[int]) -> int:
-        r, s = self.configuration_shape(shape)
-        return r * s - s * (s + 1) // 2
-
-    @staticmethod
-    def _tall(weight: Tensor) -> Tensor:
-        """A stack of weights as tall matrices (copies, r, s)."""
-        matrix = weight.flatten(2)
-        return matrix if matrix.shape[1] >= matrix.shape[2] else matrix.mT
+        s = min(self.configuration_shape(shape))
+        return math.prod(shape) - s * (s + 1) // 2
 
     def infeasibility(self, weight: Tensor) -> Tensor:
-        return _largest(_gram_error(self._tall(weight)))
+        return _largest(_gram_error(_tall(weight.flatten(2))))
 
     def explain(self, weight: Tensor) -> str:
-        Q = self._tall(weight)
-        side = "columns" if weight.flatten(2).shape[1] >= weight.flatten(2).shape[2] else "rows"
-        error = float(_largest(_gram_error(Q)).max())
+        rows, columns = weight.flatten(2).shape[1:]
+        error = float(self.infeasibility(weight).max())
         return (
-            f"its {side} are not orthonormal (largest entry of |Q^T Q - I| is {error:.3g}). Call "
-            "Orthogonal().init_(weight) first, or pass the model through colangevin.constrain."
+            f"its {'columns' if rows >= columns else 'rows'} are not orthonormal (largest entry of "
+            f"|Q^T Q - I| is {error:.3g}). Call Orthogonal().init_(weight) first, or pass the model through "
+            "colangevin.constrain."
         )
 
     def place(self, weight: Tensor, name: str) -> Tensor:
@@ -87,56 +82,74 @@ class Orthogonal(Constraint):
         return placed
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
-        Q = self._tall(weight)
+        q = weight.flatten(2)
+        Q = _tall(q)
         exact = _largest(_gram_error(Q)) <= _tolerance(Q)
         if bool(exact.all()):
-            return Q
-        return torch.where(exact.view(-1, 1, 1), Q, _polar(Q))
+            return q
+        return _as(q, torch.where(exact.view(-1, 1, 1), Q, _polar(Q)))
 
     def read(self, weight: Tensor) -> Tensor:
-        return self._tall(weight)
+        return weight.flatten(2)
 
     def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
-        wide = shape[0] < math.prod(shape[1:])
-        return (q.mT if wide else q).reshape(q.shape[0], *shape)
+        return q.reshape(q.shape[0], *shape)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return self._tall(grad)
+        return grad.flatten(2)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        QtP = q.mT @ p
-        return torch.baddbmm(p, q, QtP + QtP.mT, alpha=-0.5)
+        return _as(q, _tangent(_tall(q), _tall(p)))
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         if a == 0:
             return q, p
-        Q_bar = torch.add(q, p, alpha=a)
-        M, converged = _multipliers(q, Q_bar)
-        Q_new = torch.baddbmm(Q_bar, q, M, alpha=-1)
+        Q, P = _tall(q), _tall(p)
+        Q_bar = torch.add(Q, P, alpha=a)
+        M, converged = _multipliers(Q, Q_bar)
+        Q_new = torch.baddbmm(Q_bar, Q, M, alpha=-1)
         # P + (Q' - Q_bar)/h as P - Q M/h: the rounding of M is multiplied by the normal directions Q,
         # which the projection below removes, however small h is
-        P_bar = torch.baddbmm(p, q, M, alpha=-1 / a)
+        P_bar = torch.baddbmm(P, Q, M, alpha=-1 / a)
         if not bool(converged.all()):
             lost = ~converged
             Q_new[lost] = _polar(Q_bar[lost])
-            P_bar[lost] = (Q_new[lost] - q[lost]) / a
-        return Q_new, self.tangent(Q_new, P_bar)
+            P_bar[lost] = (Q_new[lost] - Q[lost]) / a
+        return _as(q, Q_new), _as(q, _tangent(Q_new, P_bar))
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        M, converged = _multipliers(q, q_bar)
-        Q_new = torch.baddbmm(q_bar, q, M, alpha=-1)
+        Q, Q_bar = _tall(q), _tall(q_bar)
+        M, converged = _multipliers(Q, Q_bar)
+        Q_new = torch.baddbmm(Q_bar, Q, M, alpha=-1)
         if not bool(converged.all()):
-            Q_new[~converged] = _polar(q_bar[~converged])
-        return Q_new
+            Q_new[~converged] = _polar(Q_bar[~converged])
+        return _as(q, Q_new)
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        return _largest(_gram_error(q))
+        return _largest(_gram_error(_tall(q)))
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
-        QtP = q.mT @ p
-        size = torch.linalg.vector_norm(p, dim=-2).amax(-1)
+        P = _tall(p)
+        QtP = _tall(q).mT @ P
+        size = torch.linalg.vector_norm(P, dim=-2).amax(-1)
         error = _largest(QtP + QtP.mT)
         return torch.where(size > 0, error / size.masked_fill(size <= 0, 1), error)
+
+
+def _tall(q: Tensor) -> Tensor:
+    """A stack of matrices, transposed when they are wide: Q, (copies, r, s) with r >= s."""
+    return q if q.shape[1] >= q.shape[2] else q.mT
+
+
+def _as(q: Tensor, Q: Tensor) -> Tensor:
+    """A stack of tall matrices in the orientation of q."""
+    return Q if q.shape[1] >= q.shape[2] else Q.mT
+
+
+def _tangent(Q: Tensor, P: Tensor) -> Tensor:
+    """P - Q (P^T Q + Q^T P)/2."""
+    QtP = Q.mT @ P
+    return torch.baddbmm(P, Q, QtP + QtP.mT, alpha=-0.5)
 
 
 def _gram_error(Q: Tensor) -> Tensor:
@@ -159,9 +172,9 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
     r"""Quasi-Newton for the symmetric M with :math:`(\bar Q - Q M)^T (\bar Q - Q M) = I`.
 
     In Gram form: with :math:`A = \bar Q^T \bar Q` and :math:`B = Q^T \bar Q`, the iterate :math:`Q^{(k)} =
-    \bar Q - Q M` has :math:`Q^{(k)T} Q^{(k)} = A - MB - (MB)^T + M^2`, and the iteration (eq.
-    quasiNewton_orthogonalConstraint) reads :math:`M \leftarrow M + \frac12 (Q^{(k)T} Q^{(k)} - I)`: it costs
-    s x s products only.
+    \bar Q - Q M` has :math:`Q^{(k)T} Q^{(k)} = A - MB - (MB)^T + M^2 = A + Y + Y^T` with :math:`Y =
+    M(\frac12 M - B)`, and the iteration (eq. quasiNewton_orthogonalConstraint) reads :math:`M \leftarrow M +
+    \frac12 (Q^{(k)T} Q^{(k)} - I)`: it costs one s x s product.
 
     Returns:
         M, and for each matrix whether the iteration converged; where it did not, M is 0.
@@ -171,16 +184,19 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
     M = torch.zeros_like(error)
     residual = error
     converged = _largest(residual) <= _tolerance(Q)
-    for _ in range(_ITERATIONS):
-        if bool(converged.all()):
+    lost = torch.zeros_like(converged)
+    for k in range(1, _ITERATIONS + 1):
+        if bool((converged | lost).all()):
             break
         # a matrix that has converged stops, so that its result does not depend on the others of its
         # stack (and because at sigma > sqrt(3)/2 rounding grows again if the iteration goes on)
-        going = ~converged.view(-1, 1, 1)
-        M = torch.where(going, torch.add(M, residual + residual.mT, alpha=0.25), M)
-        MB = M @ B
-        residual = torch.baddbmm(error, M, M) - MB - MB.mT
-        converged = converged | (_largest(residual) <= _tolerance(Q))
+        M = torch.where(converged.view(-1, 1, 1), M, torch.add(M, residual + residual.mT, alpha=0.25))
+        Y = M @ torch.add(-B, M, alpha=0.5)
+        residual = error + Y + Y.mT
+        size = _largest(residual)
+        converged = converged | (size <= _tolerance(Q))
+        if k == _TRIALS:
+            lost = ~(size <= _NEARLY)
     return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
 
 

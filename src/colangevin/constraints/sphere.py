@@ -9,6 +9,8 @@ from torch import Tensor
 
 from colangevin.constraints.base import (
     Constraint,
+    broadcasts,
+    radius_copy,
     radius_value,
     radius_words,
     same_description,
@@ -49,7 +51,7 @@ class Sphere(Constraint):
     @property
     def radius(self) -> float | Tensor:
         """The bound or the norm r."""
-        return self._radius
+        return radius_copy(self._radius)
 
     @property
     def slack(self) -> bool:
@@ -71,11 +73,11 @@ class Sphere(Constraint):
         return hash(repr(self))
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "Sphere", "radius": self._radius, "slack": self._slack}
+        return {"name": "Sphere", "radius": radius_copy(self._radius), "slack": self._slack}
 
-    def check_shape(self, shape: Sequence[int], name: str = "weight") -> None:
+    def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         rows = shape[0] if shape else 1
-        if isinstance(self._radius, Tensor) and self._radius.shape[-1] not in (1, rows):
+        if isinstance(self._radius, Tensor) and not broadcasts(self._radius.shape, (copies, rows)):
             raise ConstraintError(
                 f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not fit "
                 f"{rows} rows; give a number, or a tensor of shape ({rows},)."
@@ -98,7 +100,7 @@ class Sphere(Constraint):
     def _rows(weight: Tensor) -> Tensor:
         """A stack of weights (copies, rows, ...) as (copies, rows, entries of a row)."""
         rows = weight.shape[1] if weight.dim() > 1 else 1
-        return weight.reshape(weight.shape[0], rows, -1)
+        return weight.reshape(weight.shape[0], rows, math.prod(weight.shape[2:]))
 
     def _norms(self, weight: Tensor) -> Tensor:
         """Norms of the rows relative to r, shape (copies, rows)."""

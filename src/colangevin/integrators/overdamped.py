@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from colangevin.constraints.base import Constraint
+from colangevin.integrators.rates import Scalar, host
 
 __all__ = ["Overdamped"]
 
@@ -15,13 +16,22 @@ __all__ = ["Overdamped"]
 class Overdamped:
     r"""Euler-Maruyama and projection: :math:`\bar q = q - hG + \sqrt{2\tau h}\,R`, then onto the manifold."""
 
-    h: float
-    tau: float
+    h: Scalar
+    tau: Scalar
 
     segments = 1
 
     @property
-    def kick(self) -> float:
+    def noisy(self) -> bool:
+        """Whether there is noise, or may be: a temperature on the device is not looked at."""
+        return isinstance(self.tau, Tensor) or self.tau > 0
+
+    def on_host(self) -> "Overdamped":
+        """The same with floats for numbers that lie on a device."""
+        return Overdamped(host(self.h), host(self.tau))
+
+    @property
+    def kick(self) -> Scalar:
         """What multiplies the gradient."""
         return self.h
 
@@ -29,9 +39,10 @@ class Overdamped:
         self, constraint: Constraint, shape: tuple[int, ...], segment: int
     ) -> list[tuple[int, ...]]:
         """Shapes of the noise one weight needs; none at temperature 0."""
-        return [constraint.euler_noise_shape(shape)] if self.tau > 0 else []
+        return [constraint.euler_noise_shape(shape)] if self.noisy else []
 
     def step(self, constraint: Constraint, q: Tensor, grad: Tensor, noise: Sequence[Tensor]) -> Tensor:
         """The next configuration."""
-        sigma = math.sqrt(2 * self.tau * self.h)
-        return constraint.euler(q, grad, self.h, sigma, noise[0] if noise else None)
+        h = host(self.h)
+        sigma = math.sqrt(2 * host(self.tau) * h)
+        return constraint.euler(q, grad, h, sigma, noise[0] if noise else None)

@@ -30,7 +30,6 @@ class Splitting:
     segments: tuple[tuple[Letter, ...], ...]
 
 
-@lru_cache(maxsize=64)
 def parse(text: str) -> Splitting:
     """Parse a splitting string.
 
@@ -48,6 +47,11 @@ def parse(text: str) -> Splitting:
     """
     if not isinstance(text, str):
         raise SplittingError(f"splitting={text!r}: must be a string of the letters A, B and O.")
+    return _parse(text)
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str) -> Splitting:
     for position, letter in enumerate(text):
         if letter not in _LETTERS:
             raise SplittingError(

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from colangevin.constraints.base import Constraint
 from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
-from colangevin.integrators.rates import Rates
+from colangevin.integrators.rates import Rates, Scalar, host
 from colangevin.integrators.splitting import Splitting
 
 __all__ = ["Underdamped"]
@@ -26,15 +26,24 @@ class Underdamped:
         return len(self.splitting.segments)
 
     @property
-    def kick(self) -> float:
+    def kick(self) -> Scalar:
         """What multiplies the gradient."""
         return self.rates.kick
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is noise, or may be: a temperature on the device is not looked at."""
+        return self.rates.noisy
+
+    def on_host(self) -> "Underdamped":
+        """The same with floats for numbers that lie on a device."""
+        return Underdamped(self.splitting, self.rates.on_host())
 
     def noise_shapes(
         self, constraint: Constraint, shape: tuple[int, ...], segment: int
     ) -> list[tuple[int, ...]]:
         """Shapes of the noise one weight needs in a segment, one for each O; none at temperature 0."""
-        if self.rates.variance == 0:
+        if not self.noisy:
             return []
         count = sum(letter == "O" for letter, _ in self.splitting.segments[segment])
         return [constraint.configuration_shape(shape)] * count
@@ -52,10 +61,10 @@ class Underdamped:
         draws = iter(noise)
         for letter, share in self.splitting.segments[segment]:
             if letter == "A":
-                q, p = drift(constraint, q, p, share * self.rates.drift)
+                q, p = drift(constraint, q, p, share * host(self.rates.drift))
             elif letter == "B":
-                p = kick(constraint, q, p, grad, share * self.rates.kick)
+                p = kick(constraint, q, p, grad, share * host(self.rates.kick))
             else:
                 decay, scale = self.rates.ornstein_uhlenbeck(share)
-                p = ornstein_uhlenbeck(constraint, q, p, decay, scale, next(draws, None))
+                p = ornstein_uhlenbeck(constraint, q, p, host(decay), host(scale), next(draws, None))
         return q, p

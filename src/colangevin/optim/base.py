@@ -1,19 +1,21 @@
 """The engine under every optimizer here: gather, check, step, write."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from colangevin.constraints import Circle, Constraint, Free
-from colangevin.errors import ConstraintError, SplittingError, label
+from colangevin.errors import ConstraintError, SplittingError
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim import checkpoint
-from colangevin.optim.bucket import Bucket, Dynamics, Entry
+from colangevin.optim.bucket import Dynamics
 from colangevin.optim.checks import check_parameter, number
-from colangevin.optim.guards import check_edits, check_gradients, warn_at_rest
+from colangevin.optim.entry import Entry
+from colangevin.optim.guards import check_gradients, warn_at_rest
+from colangevin.optim.plan import Plan, gradient_layouts
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
@@ -29,12 +31,18 @@ class ConstrainedOptimizer(Optimizer):
     the weight alone does not determine it), the last two in the coordinates of the constraint.
     """
 
+    #: options of a group that its dynamics depends on
+    _options: ClassVar[tuple[str, ...]]
+    _entries: list[Entry] | None
+    _known_groups: list[tuple[int, Constraint, int]]
+    _plan: Plan | None
+    _known_options: list[list[Any]] | None
+    _known_dynamics: list[Dynamics]
+
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-            raise ConstraintError(f"seed={seed!r}: must be a whole number or None.")
-        self._written: dict[Tensor, tuple[int, int]] = {}
+        self._forget()
         options = {"constraint": Free(), "replicas": 0, "seed": seed, "maximize": False}
-        super().__init__(params, {**defaults, **options})
+        super().__init__(params, {**options, **defaults})
         if any(group["temperature"] != 0 for group in self.param_groups):
             self._draw_seed()
 
@@ -56,6 +64,7 @@ class ConstrainedOptimizer(Optimizer):
             ConstraintError: for an option out of range or a parameter its constraint cannot hold.
         """
         super().add_param_group(param_group)
+        self._forget()
         try:
             self._check_group(len(self.param_groups) - 1)
         except Exception:
@@ -72,6 +81,9 @@ class ConstrainedOptimizer(Optimizer):
             )
         if isinstance(group["replicas"], bool) or not isinstance(group["replicas"], int):
             raise ConstraintError(f"replicas={group['replicas']!r} in {where}: must be a whole number.")
+        seed = group["seed"]
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
         self._dynamics(group, where)
         for parameter, name in zip(group["params"], self._names(position), strict=True):
             check_parameter(parameter, constraint, name, group["replicas"], where)
@@ -104,7 +116,7 @@ class ConstrainedOptimizer(Optimizer):
             NonFiniteError: when a gradient holds NaN or Inf.
             ConvergenceError: when an ``Implicit`` constraint finds no point to go to.
         """
-        dynamics = [self._dynamics(group, f"param_groups[{i}]") for i, group in enumerate(self.param_groups)]
+        dynamics = self._all_dynamics()
         segments = max((each.segments for each in dynamics), default=1)
         if segments > 1 and closure is None:
             self._refuse_without_closure(dynamics)
@@ -125,6 +137,20 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
+    def _all_dynamics(self) -> list[Dynamics]:
+        """The dynamics of every group; options that have not changed are not looked at again."""
+        options = [[group[name] for name in self._options] for group in self.param_groups]
+        if any(isinstance(value, Tensor) for values in options for value in values):
+            self._known_options = None
+        elif options == self._known_options:
+            return self._known_dynamics
+        else:
+            self._known_options = options
+        self._known_dynamics = [
+            self._dynamics(group, f"param_groups[{i}]") for i, group in enumerate(self.param_groups)
+        ]
+        return self._known_dynamics
+
     def _refuse_without_closure(self, dynamics: list[Dynamics]) -> None:
         for position, each in enumerate(dynamics):
             if isinstance(each, Underdamped) and each.segments > 1:
@@ -136,51 +162,59 @@ class ConstrainedOptimizer(Optimizer):
 
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
-        buckets = self._gather(dynamics, segment)
-        check_gradients(buckets)
-        check_edits(buckets)
-        if any(bucket.noise_shapes(segment) for bucket in buckets):
+        plan = self._plan_for(dynamics, segment)
+        active = plan.active
+        for fused in plan.fused:
+            fused.raise_if_flagged()
+        hosted = {bucket.position: dynamics[bucket.position].on_host() for bucket in plan.buckets}
+        check_gradients(plan.buckets, hosted)
+        plan.check_edits()
+        if any(dynamics[entry.position].noisy for entry in active):
             self._draw_seed()
         # what can fail is computed before anything is written, so that a failure changes nothing
-        fallible = [bucket for bucket in buckets if bucket.constraint.fallible]
-        results = [bucket.compute(segment) for bucket in fallible]
+        fallible = [bucket for bucket in plan.buckets if bucket.constraint.fallible]
+        results = [bucket.compute(hosted[bucket.position], segment) for bucket in fallible]
         for bucket, (q, p) in zip(fallible, results, strict=True):
-            self._write(bucket, q, p, segment)
-        for bucket in buckets:
+            bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
+        for bucket in plan.buckets:
             if not bucket.constraint.fallible:
-                self._write(bucket, *bucket.compute(segment), segment)
+                q, p = bucket.compute(hosted[bucket.position], segment)
+                bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
+        for fused in plan.fused:
+            fused.advance(dynamics[fused.position])
+        for entry in active:
+            if entry.parameter not in self.state:
+                self.state[entry.parameter] = entry.state
 
-    def _gather(self, dynamics: list[Dynamics], segment: int) -> list[Bucket]:
-        """Sort the parameters that have a gradient into buckets."""
-        buckets: dict[object, Bucket] = {}
-        index = -1
-        for position, group in enumerate(self.param_groups):
-            for parameter, name in zip(group["params"], self._names(position), strict=True):
-                index += 1
-                grad = parameter.grad
-                if grad is None or parameter.numel() == 0 or segment >= dynamics[position].segments:
-                    continue
-                if grad.is_sparse:
-                    raise ConstraintError(
-                        f"{label(name, parameter.shape)}: sparse gradients are not supported; build the "
-                        "embedding with sparse=False."
-                    )
-                constraint = group["constraint"]
-                shape = tuple(parameter.shape[1:] if group["replicas"] else parameter.shape)
-                key: object = index
-                if constraint.stacks:
-                    key = (constraint, dynamics[position], shape, parameter.dtype, parameter.device)
-                bucket = buckets.setdefault(key, Bucket(constraint.on(shape), dynamics[position], shape))
-                untouched = self._written.get(parameter) == _fingerprint(parameter)
-                state = self.state[parameter]
-                bucket.entries.append(Entry(parameter, grad, name, index, group, state, untouched))
-        return list(buckets.values())
+    def _roster(self) -> list[Entry]:
+        """Every parameter, as long as the groups stay as they are."""
+        groups = [(len(g["params"]), g["constraint"], g["replicas"]) for g in self.param_groups]
+        if self._entries is None or groups != self._known_groups:
+            entries: list[Entry] = []
+            for position, group in enumerate(self.param_groups):
+                for parameter, name in zip(group["params"], self._names(position), strict=True):
+                    entries.append(Entry(parameter, name, len(entries), position, group))
+            self._entries, self._known_groups, self._plan = entries, groups, None
+        return self._entries
 
-    def _write(self, bucket: Bucket, q: Tensor, p: Tensor | None, segment: int) -> None:
-        """Store a bucket's result, and remember what the weights looked like."""
-        bucket.write(q, p, last=segment == bucket.dynamics.segments - 1)
-        for entry in bucket.entries:
-            self._written[entry.parameter] = _fingerprint(entry.parameter)
+    def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
+        """Who moves with whom: as in the last step, when that still fits."""
+        entries = self._roster()
+        layouts = gradient_layouts(entries, [entry.parameter.grad for entry in entries])
+        state = self.state
+        for entry in entries:
+            entry.grad = entry.parameter.grad
+            entry.state = state.get(entry.parameter, {})
+        plan = self._plan
+        if plan is None or not plan.fits(layouts, dynamics, segment):
+            plan = self._plan = Plan(entries, layouts, dynamics, segment)
+        return plan
+
+    def _forget(self) -> None:
+        """Drop everything derived from groups and state."""
+        self._entries = None
+        self._plan = None
+        self._known_options = None
 
     def _draw_seed(self) -> None:
         """Give every group that has no seed one and the same, from torch's generator."""
@@ -199,7 +233,10 @@ class ConstrainedOptimizer(Optimizer):
     def _restore(self, before: list[tuple[Tensor, Tensor, dict[str, Any]]]) -> None:
         for parameter, weight, state in before:
             parameter.copy_(weight)
-            self.state[parameter] = state
+            if state:
+                self.state[parameter] = state
+            else:
+                self.state.pop(parameter, None)
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
@@ -218,23 +255,18 @@ class ConstrainedOptimizer(Optimizer):
             ConstraintError: when a constraint or a shape differs, naming the parameter and both.
         """
         names = [self._names(position) for position in range(len(self.param_groups))]
-        checkpoint.check_groups(state_dict, self.param_groups, names)
+        checkpoint.check_groups(state_dict, self.param_groups, names, self.defaults)
         constraints = [group["constraint"] for group in self.param_groups]
         super().load_state_dict(state_dict)
         for group, constraint in zip(self.param_groups, constraints, strict=True):
             group["constraint"] = constraint
         checkpoint.restore_precision(state_dict, self.param_groups, self.state)
-        self._written.clear()
+        self._forget()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle or a deep copy."""
         super().__setstate__(state)
-        self._written = {}
-
-
-def _fingerprint(parameter: Tensor) -> tuple[int, int]:
-    """Changes whenever torch knows that the parameter was written or replaced."""
-    return parameter._version, parameter.data_ptr()
+        self._forget()
 
 
 def _cloned(state: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """State dicts of plain values and tensors, and what has to agree when one is loaded."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from colangevin.constraints.base import same_description
 from colangevin.errors import ConstraintError, label
+from colangevin.optim.entry import state_shape
 
 __all__ = ["check_groups", "pack", "restore_precision"]
 
@@ -18,13 +20,19 @@ def pack(state_dict: dict[str, Any]) -> dict[str, Any]:
     return state_dict
 
 
-def check_groups(state_dict: dict[str, Any], groups: list[dict[str, Any]], names: list[list[str]]) -> None:
+def check_groups(
+    state_dict: dict[str, Any],
+    groups: list[dict[str, Any]],
+    names: list[list[str]],
+    options: Iterable[str],
+) -> None:
     """Raise unless a state dict belongs to these groups: same constraints, states of the right shape.
 
     Args:
         state_dict: what is to be loaded.
         groups: the optimizer's groups.
         names: the names of their parameters.
+        options: what every group has to say.
 
     Raises:
         ConstraintError: naming the parameter and both constraints or shapes.
@@ -40,6 +48,12 @@ def check_groups(state_dict: dict[str, Any], groups: list[dict[str, Any]], names
             raise ConstraintError(
                 f"state dict: group {number} names no constraint, so it was not saved by this library. "
                 "Start from the model's weights instead."
+            )
+        missing = next((option for option in options if option not in saved), None)
+        if missing is not None:
+            raise ConstraintError(
+                f"state dict: group {number} has no {missing!r}, so it was saved by another optimizer. Load "
+                "it into an optimizer of the class that saved it."
             )
         if len(saved["params"]) != len(group["params"]):
             raise ConstraintError(
@@ -59,8 +73,8 @@ def check_groups(state_dict: dict[str, Any], groups: list[dict[str, Any]], names
 
 def _check_shapes(saved: dict[str, Any], parameter: Tensor, group: dict[str, Any], what: str) -> None:
     replicas = group["replicas"]
-    shape = parameter.shape[1:] if replicas else parameter.shape
-    expected = (max(replicas, 1), *group["constraint"].configuration_shape(shape))
+    shape = tuple(parameter.shape[1:] if replicas else parameter.shape)
+    expected = state_shape(group["constraint"], tuple(parameter.shape), shape, max(1, replicas))
     for key in ("position", "momentum"):
         if key in saved and tuple(saved[key].shape) != expected:
             raise ConstraintError(

@@ -9,14 +9,17 @@ from torch import Tensor
 
 from colangevin.constraints.base import START_TOLERANCE, Constraint
 from colangevin.errors import ConstraintError, label
+from colangevin.integrators.rates import Scalar
 
 __all__ = ["check_parameter", "number"]
 
 
 def number(
     group: Mapping[str, Any], option: str, *, below: float = math.inf, where: str = "a group"
-) -> float:
+) -> Scalar:
     """An option of a group as a float, which must be finite, at least 0 and below a bound.
+
+    A tensor on a device stays there unread, so that a captured CUDA graph can follow its changes.
 
     Args:
         group: the parameter group.
@@ -32,6 +35,8 @@ def number(
     """
     value = group[option]
     if isinstance(value, Tensor):
+        if value.is_cuda and value.numel() == 1:
+            return value
         value = value.item() if value.numel() == 1 else math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
         rule = "finite and >= 0" if below == math.inf else f"at least 0 and below {below:g}"
@@ -65,5 +70,5 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         raise ConstraintError(f"{what}: layout {parameter.layout} is not supported; use a dense tensor.")
     if replicas and (parameter.dim() == 0 or parameter.shape[0] != replicas):
         raise ConstraintError(f"{what}: {where} has replicas={replicas}, so dimension 0 must be {replicas}.")
-    constraint.check_shape(parameter.shape[1:] if replicas else parameter.shape, name)
+    constraint.check_stack(parameter.shape, bool(replicas), name)
     constraint.check(parameter, replicas=bool(replicas), name=name)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from torch import Tensor
+
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.optim.base import ConstrainedOptimizer, Params
 from colangevin.optim.checks import number
@@ -35,12 +37,14 @@ class CoLod(ConstrainedOptimizer):
         ConstraintError: for an option out of range or a parameter its constraint cannot hold.
     """
 
+    _options = ("lr", "temperature", "weight_decay")
+
     def __init__(
         self,
         params: Params,
-        lr: float,
+        lr: float | Tensor,
         *,
-        temperature: float = 0.0,
+        temperature: float | Tensor = 0.0,
         weight_decay: float = 0.0,
         seed: int | None = None,
         maximize: bool = False,

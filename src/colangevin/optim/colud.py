@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from torch import Tensor
+
 from colangevin.integrators.rates import langevin_rates
 from colangevin.integrators.splitting import parse
 from colangevin.integrators.underdamped import Underdamped
@@ -42,13 +44,15 @@ class CoLud(ConstrainedOptimizer):
         SplittingError: for a string that is no splitting.
     """
 
+    _options = ("lr", "friction", "temperature", "splitting", "weight_decay")
+
     def __init__(
         self,
         params: Params,
-        lr: float,
+        lr: float | Tensor,
         *,
-        friction: float,
-        temperature: float = 0.0,
+        friction: float | Tensor,
+        temperature: float | Tensor = 0.0,
         splitting: str = "OBA",
         weight_decay: float = 0.0,
         seed: int | None = None,

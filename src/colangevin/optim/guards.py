@@ -1,24 +1,26 @@
-"""What is looked at before anything changes: gradients that are not finite, weights off their manifold."""
+"""What is looked at before anything changes: gradients that are not finite, weights that cannot move."""
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from colangevin.constraints import Circle, Free
 from colangevin.errors import NonFiniteError, label
-from colangevin.optim.bucket import Bucket
+from colangevin.integrators.rates import host
+from colangevin.optim.bucket import Bucket, Dynamics
 
-__all__ = ["check_edits", "check_gradients", "warn_at_rest"]
+__all__ = ["check_gradients", "warn_at_rest"]
 
 
-def check_gradients(buckets: list[Bucket]) -> None:
+def check_gradients(buckets: list[Bucket], dynamics: Mapping[int, Dynamics]) -> None:
     """Raise for NaN and Inf, and cut gradients so large that a square of theirs would overflow.
 
     Args:
         buckets: what is about to move.
+        dynamics: of the groups they belong to, by position, as floats.
 
     Raises:
         NonFiniteError: naming the first such parameter.
@@ -39,10 +41,10 @@ def check_gradients(buckets: list[Bucket]) -> None:
     for (bucket, entry), norm in zip(entries, norms, strict=True):
         # the fourth root leaves room for Gram matrices of Gram matrices; a kick of that size has long
         # lost its meaning on a manifold of size 1, and free parameters follow SGD wherever it goes
-        limit = torch.finfo(bucket.dtype).max ** 0.25
-        if norm * bucket.dynamics.kick > limit and not isinstance(bucket.constraint, Free):
-            bound = limit / bucket.dynamics.kick
-            entry.grad = entry.grad.to(bucket.dtype).clamp(-bound, bound)
+        limit = torch.finfo(entry.dtype).max ** 0.25
+        kick = host(dynamics[bucket.position].kick)
+        if norm * kick > limit and not isinstance(bucket.constraint, Free):
+            entry.grad = entry.grad.to(entry.dtype).clamp(-limit / kick, limit / kick)
 
 
 def _host_values(scalars: Sequence[Tensor]) -> list[float]:
@@ -54,15 +56,6 @@ def _host_values(scalars: Sequence[Tensor]) -> list[float]:
         for place, value in zip(places, stacked, strict=True):
             values[place] = value
     return values
-
-
-def check_edits(buckets: list[Bucket]) -> None:
-    """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-    for bucket in buckets:
-        for entry in bucket.entries:
-            if not entry.untouched:
-                replicas = bool(entry.group["replicas"])
-                bucket.constraint.check(entry.parameter, replicas=replicas, name=entry.name)
 
 
 def warn_at_rest(constraint: Circle, parameter: Tensor, name: str) -> None:

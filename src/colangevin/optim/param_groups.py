@@ -12,7 +12,11 @@ from colangevin.optim.guards import warn_at_rest
 
 __all__ = ["Rules", "constrain"]
 
-Rules = Mapping[str | type[nn.Module], Constraint | None]
+Rules = (
+    Mapping[str, Constraint | None]
+    | Mapping[type[nn.Module], Constraint | None]
+    | Mapping[str | type[nn.Module], Constraint | None]
+)
 
 
 def constrain(model: nn.Module, rules: Rules, *, init: bool = True) -> list[dict[str, Any]]:
@@ -87,4 +91,4 @@ def _fitting(model: nn.Module, rule: str | type[nn.Module], names: dict[Tensor, 
 
 
 def _words(rule: str | type[nn.Module]) -> str:
-    return repr(rule) if isinstance(rule, str) else rule.__name__
+    return rule.__name__ if isinstance(rule, type) else repr(rule)

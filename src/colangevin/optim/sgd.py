@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from torch import Tensor
+
 from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import sgd_rates
+from colangevin.integrators.rates import host, sgd_rates
 from colangevin.integrators.splitting import parse
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer, Params
@@ -37,13 +39,15 @@ class ConstrainedSGD(ConstrainedOptimizer):
         ConstraintError: for an option out of range or a parameter its constraint cannot hold.
     """
 
+    _options = ("lr", "momentum", "temperature", "weight_decay")
+
     def __init__(
         self,
         params: Params,
-        lr: float,
+        lr: float | Tensor,
         *,
         momentum: float = 0.0,
-        temperature: float = 0.0,
+        temperature: float | Tensor = 0.0,
         weight_decay: float = 0.0,
         seed: int | None = None,
         maximize: bool = False,
@@ -60,7 +64,7 @@ class ConstrainedSGD(ConstrainedOptimizer):
     def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped | Underdamped:
         number(group, "weight_decay", where=where)
         lr = number(group, "lr", where=where)
-        momentum = number(group, "momentum", below=1, where=where)
+        momentum = host(number(group, "momentum", below=1, where=where))
         tau = number(group, "temperature", where=where)
         if momentum == 0:
             return Overdamped(lr, tau)

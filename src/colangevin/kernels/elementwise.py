@@ -1,0 +1,202 @@
+"""Free and circle steps, over- and underdamped: the weights of a whole model in one launch.
+
+A launch reads a table with a row for each weight, so that parameters of any number, size, radius and group go
+through one kernel. At temperature 0 it moves 5 words a free weight and 7 a circle weight.
+"""
+
+import triton
+import triton.language as tl
+
+from colangevin.kernels.functions import asin, atan2, extend, mix, normals, sincos, wrap
+
+__all__ = ["COLUMNS", "overdamped", "underdamped"]
+
+#: columns of the table: addresses of weight, gradient, momentum, position and step count, number of elements,
+#: index among the optimizer's parameters, number of the copy, seed, number of the flag
+COLUMNS = 10
+_COLUMNS = tl.constexpr(COLUMNS)
+_EDIT_ULPS = tl.constexpr(4 * 1.1920928955078125e-07)  # as Circle.reconcile
+_TINY = tl.constexpr(1.1754943508222875e-38)
+_LIMIT = tl.constexpr(4.0e9)  # of an angular velocity: the fourth root of the largest float32
+_PI = tl.constexpr(3.141592653589793)
+
+
+@triton.jit
+def _noise_key(row):
+    """Key of a weight's noise in this step: seed, step, parameter, copy, segment 0."""
+    key = mix(tl.load(row + 8).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    step = tl.load(tl.load(row + 4).to(tl.pointer_type(tl.int64)))
+    key = extend(key, step)
+    key = extend(key, tl.load(row + 6))
+    key = extend(key, tl.load(row + 7))
+    return extend(key, step * 0)
+
+
+@triton.jit
+def _block(address, start, dtype: tl.constexpr, ALIGNED: tl.constexpr):
+    """Where a program's block of a tensor begins."""
+    pointer = address.to(tl.pointer_type(dtype)) + start
+    if ALIGNED:
+        pointer = tl.multiple_of(pointer, 16)
+    return pointer
+
+
+@triton.jit
+def _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE: tl.constexpr):
+    """The gradient with weight decay, and where it is finite; elsewhere it counts as nothing."""
+    raw = tl.load(grad_at + i, mask=inside, other=0.0).to(tl.float32)
+    finite = tl.abs(raw) < float("inf")
+    tl.store(flag + i * 0, 1, mask=~finite)
+    grad = tl.where(finite, raw, 0.0)
+    if MAXIMIZE:
+        grad = -grad
+    return grad + decay * theta, finite
+
+
+@triton.jit
+def _read_angle(position_at, i, inside, theta, r, inverse, weight_type: tl.constexpr):
+    """The stored angle with its sine and cosine, except where the weight was changed since."""
+    beta = tl.load(position_at + i, mask=inside, other=0.0)
+    sine, cosine = sincos(beta)
+    if weight_type == tl.float32:
+        edited = tl.abs(theta - r * sine) > tl.abs(theta) * _EDIT_ULPS + _TINY
+    else:
+        edited = theta != (r * sine).to(weight_type).to(tl.float32)
+    if tl.max(edited.to(tl.int32), 0) > 0:
+        x = tl.minimum(tl.maximum(theta * inverse, -1.0), 1.0)
+        behind = cosine < 0  # xi < 0, more than a right angle from the slack axis
+        lifted = asin(x)
+        lifted = tl.where(behind, tl.where(lifted < 0, -_PI, _PI) - lifted, lifted)
+        flat = tl.sqrt(1.0 - x * x)
+        beta = tl.where(edited, lifted, beta)
+        sine = tl.where(edited, x, sine)
+        cosine = tl.where(edited, tl.where(behind, -flat, flat), cosine)
+    return beta, sine, cosine
+
+
+@triton.jit
+def underdamped(
+    table,  # int64 (weights, COLUMNS)
+    reals,  # float32 (weights, 2): radius, 0 for a free weight; weight decay
+    chunks,  # int32 (programs, 2): row of the table, number of the block in its weight
+    flags,  # int32 (parameters,): set where a gradient is not finite
+    rates,  # float32 (4,): drift a, kick b, decay c and noise scale d of one letter each
+    LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O
+    COUNT: tl.constexpr,
+    DRAW: tl.constexpr,  # how many Os of the step came before
+    NOISE: tl.constexpr,
+    MAXIMIZE: tl.constexpr,
+    weight_type: tl.constexpr,
+    grad_type: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """O: p <- c p + d R, B: p <- p - b G, A: q <- q + a p, on lines and on circles."""
+    program = tl.program_id(0)
+    weight = tl.load(chunks + 2 * program)
+    start = tl.load(chunks + 2 * program + 1).to(tl.int64) * BLOCK
+    row = table + weight * _COLUMNS
+    weight_at = _block(tl.load(row), start, weight_type, ALIGNED)
+    grad_at = _block(tl.load(row + 1), start, grad_type, ALIGNED)
+    momentum_at = _block(tl.load(row + 2), start, tl.float32, ALIGNED)
+    position_at = _block(tl.load(row + 3), start, tl.float32, ALIGNED)
+    r = tl.load(reals + 2 * weight)
+    decay = tl.load(reals + 2 * weight + 1)
+    a, b = tl.load(rates), tl.load(rates + 1)
+    c, d = tl.load(rates + 2), tl.load(rates + 3)
+
+    i = tl.arange(0, BLOCK)
+    inside = i < tl.load(row + 5) - start
+    theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+    flag = flags + tl.load(row + 9)
+    grad, finite = _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE)
+    old = tl.load(momentum_at + i, mask=inside, other=0.0)
+
+    q, force, unit = theta, grad, 1.0
+    if r > 0:
+        unit = 1.0 / r
+        q, _, cosine = _read_angle(position_at, i, inside, theta, r, unit, weight_type)
+        force = cosine * grad * unit
+
+    p = old
+    if NOISE:
+        key = _noise_key(row)
+    draw = DRAW
+    for letter in tl.static_range(COUNT):
+        if (LETTERS >> (2 * letter)) & 3 == 1:
+            q = q + a * p
+        elif (LETTERS >> (2 * letter)) & 3 == 2:
+            p = p - b * force
+            if r > 0:
+                p = tl.minimum(tl.maximum(p, -_LIMIT), _LIMIT)
+        else:
+            p = c * p
+            if NOISE:
+                counter = start // 2 + tl.arange(0, BLOCK // 2)
+                one, two = normals(extend(key, weight * 0 + draw), counter)
+                p = p + d * unit * tl.interleave(one, two)
+            draw += 1
+
+    tl.store(momentum_at + i, tl.where(finite, p, old), mask=inside)
+    inside = inside & finite
+    if r > 0:
+        q = wrap(wrap(q))
+        tl.store(position_at + i, q, mask=inside)
+        sine, _ = sincos(q)
+        q = r * sine
+    tl.store(weight_at + i, q.to(weight_type), mask=inside)
+
+
+@triton.jit
+def overdamped(
+    table,
+    reals,
+    chunks,
+    flags,
+    rates,  # float32 (4,): -, step h, -, noise scale sigma
+    NOISE: tl.constexpr,
+    MAXIMIZE: tl.constexpr,
+    weight_type: tl.constexpr,
+    grad_type: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Euler-Maruyama on lines and, with projection, on circles; arguments as in :func:`underdamped`."""
+    program = tl.program_id(0)
+    weight = tl.load(chunks + 2 * program)
+    start = tl.load(chunks + 2 * program + 1).to(tl.int64) * BLOCK
+    row = table + weight * _COLUMNS
+    weight_at = _block(tl.load(row), start, weight_type, ALIGNED)
+    grad_at = _block(tl.load(row + 1), start, grad_type, ALIGNED)
+    position_at = _block(tl.load(row + 3), start, tl.float32, ALIGNED)
+    r = tl.load(reals + 2 * weight)
+    decay = tl.load(reals + 2 * weight + 1)
+    h, sigma = tl.load(rates + 1), tl.load(rates + 3)
+
+    i = tl.arange(0, BLOCK)
+    inside = i < tl.load(row + 5) - start
+    theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+    flag = flags + tl.load(row + 9)
+    grad, finite = _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE)
+    inside = inside & finite
+    if NOISE:
+        key = extend(_noise_key(row), weight * 0)
+    if r > 0:
+        # in units of r, where the square of a gradient cannot overflow
+        unit = 1.0 / r
+        _, x, y = _read_angle(position_at, i, inside, theta, r, unit, weight_type)
+        x = x - h * (grad * unit)
+        if NOISE:
+            along_theta, along_xi = normals(key, start + i)
+            x = x + sigma * unit * along_theta
+            y = y + sigma * unit * along_xi
+        beta = atan2(x, y)
+        tl.store(position_at + i, beta, mask=inside)
+        sine, _ = sincos(beta)
+        q = r * sine
+    else:
+        q = theta - h * grad
+        if NOISE:
+            even, odd = normals(key, start // 2 + tl.arange(0, BLOCK // 2))
+            q = q + sigma * tl.interleave(even, odd)
+    tl.store(weight_at + i, q.to(weight_type), mask=inside)

@@ -1,0 +1,109 @@
+"""Device functions shared by the kernels: trigonometry in float32, and the noise of :mod:`colangevin.noise`.
+
+The polynomials are the single-precision ones of the Cephes library (Moshier 1992), good to about an ulp; they
+cost a fraction of the general routines, which also reduce arguments of any size.
+"""
+
+import triton
+import triton.language as tl
+
+__all__ = ["asin", "atan2", "count_steps", "extend", "mix", "normals", "sincos", "wrap"]
+
+
+@triton.jit
+def sincos(x):
+    """Sine and cosine of an angle of moderate size, by reduction to [-pi/4, pi/4]."""
+    n = tl.floor(x * 0.6366197723675814 + 0.5)
+    y = x - n * 1.5703125  # pi/2 in three parts (Cody and Waite), so that the difference is exact
+    y = y - n * 4.837512969970703e-4
+    y = y - n * 7.549789948768648e-8
+    z = y * y
+    s = y + y * z * (-1.6666654611e-1 + z * (8.3321608736e-3 - z * 1.9515295891e-4))
+    c = z * z * (4.166664568298827e-2 + z * (-1.388731625493765e-3 + z * 2.443315711809948e-5))
+    c = 1.0 - 0.5 * z + c
+    quadrant = n.to(tl.int32)
+    odd = (quadrant & 1) != 0
+    sine = tl.where(odd, c, s)
+    cosine = tl.where(odd, s, c)
+    sine = tl.where((quadrant & 2) != 0, -sine, sine)
+    return sine, tl.where(((quadrant + 1) & 2) != 0, -cosine, cosine)
+
+
+@triton.jit
+def asin(x):
+    """Inverse sine on [-1, 1]."""
+    a = tl.abs(x)
+    steep = a > 0.5
+    z = tl.where(steep, 0.5 * (1.0 - a), a * a)
+    t = tl.where(steep, tl.sqrt(z), a)
+    p = 4.2163199048e-2
+    p = p * z + 2.4181311049e-2
+    p = p * z + 4.5470025998e-2
+    p = p * z + 7.4953002686e-2
+    p = p * z + 1.6666752422e-1
+    p = t + t * z * p
+    p = tl.where(steep, 1.5707963267948966 - 2.0 * p, p)
+    return tl.where(x < 0, -p, p)
+
+
+@triton.jit
+def atan2(y, x):
+    """Angle of (x, y); 0 at the origin."""
+    ay, ax = tl.abs(y), tl.abs(x)
+    larger = tl.maximum(ax, ay)
+    t = tl.minimum(ax, ay) / tl.where(larger == 0, 1.0, larger)
+    upper = t > 0.41421356237309503
+    t = tl.where(upper, (t - 1.0) / (t + 1.0), t)
+    z = t * t
+    p = 8.05374449538e-2
+    p = p * z - 1.38776856032e-1
+    p = p * z + 1.99777106478e-1
+    p = p * z - 3.33329491539e-1
+    p = t + t * z * p
+    p = tl.where(upper, p + 0.7853981633974483, p)
+    p = tl.where(ay > ax, 1.5707963267948966 - p, p)
+    p = tl.where(x < 0, 3.141592653589793 - p, p)
+    return tl.where(y < 0, -p, p)
+
+
+@triton.jit
+def wrap(angle):
+    """An angle brought into [-pi, pi]; one already there is not touched."""
+    return angle - 6.283185307179586 * tl.floor(angle * 0.15915494309189535 + 0.5)
+
+
+@triton.jit
+def mix(z):
+    """SplitMix64's finaliser."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+@triton.jit
+def extend(key, word):
+    """The key of a stream with one more word."""
+    return mix(key + (word.to(tl.uint64) + 1) * 0x9E3779B97F4A7C15)
+
+
+@triton.jit
+def normals(key, counter):
+    """The two standard normals of each counter of a stream."""
+    second = mix(key + 0x9E3779B97F4A7C15)
+    z = counter.to(tl.uint64) * 0x9E3779B97F4A7C15 + key
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 + second
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    z = z ^ (z >> 31)
+    u = ((z & 0x7FFFFFFF).to(tl.float32) + 0.5) * 4.656612873077393e-10  # 2^-31
+    angle = (z >> 32).to(tl.uint32).to(tl.int32, bitcast=True).to(tl.float32)
+    s, c = sincos(angle * 1.4629180792671596e-09)  # 2 pi 2^-32
+    radius = tl.sqrt(tl.maximum(-2.0 * tl.log(u), 0.0))
+    return radius * c, radius * s
+
+
+@triton.jit
+def count_steps(addresses, n, BLOCK: tl.constexpr):
+    """Add 1 to the step counts at the given addresses."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    steps = tl.load(addresses + i, mask=i < n, other=0).to(tl.pointer_type(tl.int64))
+    tl.store(steps, tl.load(steps, mask=i < n, other=0) + 1, mask=i < n)

@@ -1,0 +1,179 @@
+"""What the fused paths share: tables of addresses, rates on the device, and the watch for bad gradients."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colangevin.errors import NonFiniteError
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.integrators.rates import Scalar
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.kernels.functions import count_steps
+from colangevin.optim.entry import Entry
+
+__all__ = ["Dynamics", "Fused", "letter_code", "letter_rates"]
+
+Dynamics = Overdamped | Underdamped
+
+_CODES = {"A": 1, "B": 2, "O": 3}
+_WATCH = 4  # steps between two looks at the flags
+
+
+def letter_code(letters: Sequence[tuple[str, float]]) -> int:
+    """Letters as two bits each, the first lowest."""
+    return sum(_CODES[letter] << (2 * i) for i, (letter, _) in enumerate(letters))
+
+
+def letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Drift, kick, decay and noise scale of one letter each; overdamped 0, h, 0 and sigma."""
+    if isinstance(dynamics, Overdamped):
+        square = 2 * dynamics.tau * dynamics.h
+        sigma = square.sqrt() if isinstance(square, Tensor) else square**0.5
+        return 0.0, dynamics.h, 0.0, sigma
+    rates = dynamics.rates
+    share = dict(dynamics.splitting.segments[0])
+    return share["A"] * rates.drift, share["B"] * rates.kick, *rates.ornstein_uhlenbeck(share["O"])
+
+
+class Fused(ABC):
+    """Parameters that one set of launches moves.
+
+    Args:
+        entries: the parameters; all of one device, dtype of weight, dtype of gradient and dynamics.
+    """
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = entries
+        self.position = entries[0].position
+        self.device = entries[0].parameter.device
+        self._parameters = [entry.parameter for entry in entries]
+        self._groups = list({id(entry.group): entry.group for entry in entries}.values())
+        self._addresses: list[int] = []
+        self._options: list[Any] = []
+        self._held: list[Tensor | None] = []  # keeps alive what the tables point to
+        self._versions: list[int] = []
+        self._age = 0
+        self._rates: tuple[tuple[Scalar, ...], Tensor] | None = None
+        self.flags = torch.zeros(len(entries), dtype=torch.int32, device=self.device)
+        self._arrived: torch.cuda.Event | None = None
+        self._host_flags = torch.zeros(len(entries), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        self._recorded: list[Tensor] = []
+
+    # ---- what a family of kernels says -----------------------------------------------------------
+
+    @abstractmethod
+    def tabulate(self) -> None:
+        """Write the tables anew: an address, a seed or a decay has changed."""
+
+    @abstractmethod
+    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
+        """Move everything by one step."""
+
+    # ---- the step --------------------------------------------------------------------------------
+
+    def advance(self, dynamics: Dynamics) -> None:
+        """Move every parameter by one step, without waiting for the device."""
+        if self._moved(dynamics):
+            self.tabulate()
+        self.launch(dynamics, self._device_rates(dynamics))
+        count_steps[(-(-len(self.entries) // 128),)](self._steps, len(self.entries), BLOCK=128)
+        torch.autograd.graph.increment_version(self._parameters)
+        self._versions = [parameter._version for parameter in self._parameters]
+        self._watch()
+
+    def _moved(self, dynamics: Dynamics) -> bool:
+        """Whether something the tables name has moved or changed since they were written."""
+        addresses = [parameter.data_ptr() for parameter in self._parameters]
+        addresses += [entry.grad.data_ptr() for entry in self.entries]
+        options = [(group["seed"], group["weight_decay"]) for group in self._groups]
+        if self._addresses == addresses and self._options == options:
+            held = self._state_tensors()
+            if len(held) == len(self._held) and all(map(operator.is_, held, self._held)):
+                return False
+        for entry in self.entries:
+            self._prepare(entry, momentum=not isinstance(dynamics, Overdamped))
+        self._addresses, self._options, self._held = addresses, options, self._state_tensors()
+        steps = [entry.state["step"].data_ptr() for entry in self.entries]
+        self._steps = self.upload(steps, torch.int64)
+        return True
+
+    def _state_tensors(self) -> list[Tensor | None]:
+        states = [entry.state for entry in self.entries]
+        return [state.get(key) for key in ("step", "momentum", "position") for state in states]
+
+    @staticmethod
+    def _prepare(entry: Entry, *, momentum: bool) -> None:
+        """Make the state that is missing; a position is lifted from the weight as the plain path does."""
+        if entry.constraint.keeps_position(entry.parameter.dtype) and "position" not in entry.state:
+            q = entry.configuration()
+            entry.allocate("position").copy_(q.reshape(entry.state_shape))
+        if momentum:
+            entry.allocate("momentum")
+        if "step" not in entry.state:
+            entry.state["step"] = torch.zeros((), dtype=torch.int64, device=entry.parameter.device)
+
+    def touched(self) -> list[Entry]:
+        """Entries whose parameter someone else wrote since the last step, as far as torch tells."""
+        versions = [parameter._version for parameter in self._parameters]
+        if versions == self._versions:
+            return []
+        if not self._versions:
+            return self.entries
+        return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
+
+    def _device_rates(self, dynamics: Dynamics) -> Tensor:
+        values = letter_rates(dynamics)
+        if any(isinstance(value, Tensor) for value in values):
+            parts = [torch.as_tensor(v, dtype=torch.float32, device=self.device) for v in values]
+            return torch.stack([part.reshape(()) for part in parts])
+        if self._rates is None or self._rates[0] != values:
+            self._rates = values, self.upload(values, torch.float32)
+        return self._rates[1]
+
+    def upload(self, values: Sequence[Any], dtype: torch.dtype) -> Tensor:
+        """A small table on the device, without waiting for it."""
+        table = torch.tensor(values, dtype=dtype)
+        if self.device.type != "cuda":
+            return table
+        table = table.pin_memory()
+        if torch.cuda.is_current_stream_capturing():
+            self._recorded.append(table)  # every replay of the graph copies from it again
+        return table.to(self.device, non_blocking=True)
+
+    # ---- bad gradients ---------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Send the flags on their way to the host, unless a graph is being recorded."""
+        if (
+            self.device.type != "cuda"
+            or torch.cuda.is_current_stream_capturing()
+            or self._arrived is not None
+        ):
+            return
+        self._host_flags.copy_(self.flags, non_blocking=True)
+        self._arrived = torch.cuda.Event()
+        self._arrived.record()
+
+    def raise_if_flagged(self) -> None:
+        """Raise when the flags of an earlier step have arrived and one is set.
+
+        Raises:
+            NonFiniteError: naming the first parameter.
+        """
+        flags = self.flags
+        if self.device.type == "cuda":
+            if self._arrived is None or torch.cuda.is_current_stream_capturing() or not self._arrived.query():
+                return
+            flags, self._arrived = self._host_flags, None
+        bad = [entry for entry, flag in zip(self.entries, flags.tolist(), strict=True) if flag]
+        if bad:
+            self.flags.zero_()
+            others = f" ({len(bad) - 1} more parameters had one too)" if len(bad) > 1 else ""
+            raise NonFiniteError(
+                f"{bad[0].label}: its gradient held NaN or Inf in an earlier step{others}. The entries it "
+                "held them for were left as they were. Clip the gradient, or use torch.amp.GradScaler."
+            )

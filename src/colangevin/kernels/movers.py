@@ -1,0 +1,227 @@
+"""The three families of fused steps: lines and circles, spheres, orthogonal matrices."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from colangevin.constraints import Circle, Sphere
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.kernels import elementwise
+from colangevin.kernels.fused import Dynamics, Fused, letter_code
+from colangevin.kernels.projection import Matrices, Matrix
+from colangevin.kernels.sphere import sphere
+
+__all__ = ["ElementwiseMover", "OrthogonalMover", "SphereMover"]
+
+_BLOCK = 512  # elements a program of the elementwise kernels works on
+_TILE = 1024  # entries a program of the sphere kernel works on
+_TYPES = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
+
+
+def _address(tensor: Tensor | None, element: int) -> int:
+    """Where an element of a dense tensor lies; 0 when there is no tensor."""
+    return 0 if tensor is None else tensor.data_ptr() + element * tensor.element_size()
+
+
+class _Lines:
+    """Table and launches of the elementwise kernels."""
+
+    def __init__(self, mover: Fused, weights: Sequence[Tensor]) -> None:
+        rows: list[list[int]] = []
+        reals, chunks = [], []
+        for number, (entry, weight) in enumerate(zip(mover.entries, weights, strict=True)):
+            numel = math.prod(entry.shape)
+            radius = entry.constraint.radius if isinstance(entry.constraint, Circle) else 0.0
+            state = entry.state
+            for copy in range(entry.copies):
+                tensors = (weight, entry.grad, state.get("momentum"), state.get("position"))
+                addresses = [_address(tensor, copy * numel) for tensor in tensors]
+                words = [numel, entry.index, copy, entry.group["seed"] or 0, number]
+                chunks += [[len(rows), chunk] for chunk in range(-(-numel // _BLOCK))]
+                rows.append([*addresses, state["step"].data_ptr(), *words])
+                reals.append([radius, float(entry.group["weight_decay"])])
+        self.table = mover.upload(rows, torch.int64)
+        self.reals = mover.upload(reals, torch.float32)
+        self.chunks = mover.upload(chunks, torch.int32)
+        self.options: dict[str, Any] = {
+            "MAXIMIZE": bool(mover.entries[0].group["maximize"]),
+            "weight_type": _TYPES[weights[0].dtype],
+            "grad_type": _TYPES[mover.entries[0].grad.dtype],
+            "ALIGNED": all(address % 16 == 0 for row in rows for address in row[:4]),
+            "BLOCK": _BLOCK,
+        }
+
+    def underdamped(
+        self,
+        flags: Tensor,
+        rates: Tensor,
+        letters: Sequence[tuple[str, float]],
+        *,
+        noise: bool,
+        draw: int = 0,
+    ) -> None:
+        """Letters on every weight; ``draw`` counts the Os of the step that came before."""
+        code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "NOISE": noise, "DRAW": draw}
+        tables = (self.table, self.reals, self.chunks, flags, rates)
+        elementwise.underdamped[(len(self.chunks),)](*tables, **code, **self.options)
+
+    def overdamped(self, flags: Tensor, rates: Tensor, *, noise: bool) -> None:
+        """Euler-Maruyama on every weight."""
+        tables = (self.table, self.reals, self.chunks, flags, rates)
+        elementwise.overdamped[(len(self.chunks),)](*tables, NOISE=noise, **self.options)
+
+
+class ElementwiseMover(Fused):
+    """Free and circle parameters: one launch."""
+
+    def tabulate(self) -> None:
+        self.lines = _Lines(self, [entry.parameter for entry in self.entries])
+
+    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
+        if isinstance(dynamics, Overdamped):
+            self.lines.overdamped(self.flags, rates, noise=dynamics.noisy)
+        else:
+            letters = dynamics.splitting.segments[0]
+            self.lines.underdamped(self.flags, rates, letters, noise=dynamics.noisy)
+
+
+class SphereMover(Fused):
+    """Sphere parameters, all with slack or all without: one launch for each width of rows."""
+
+    def tabulate(self) -> None:
+        rows: list[list[int]] = []
+        decays: list[float] = []
+        chunks: dict[int, list[list[int]]] = {}
+        self.radii = []
+        for number, entry in enumerate(self.entries):
+            count, held = entry.configuration_shape
+            constraint = entry.constraint
+            assert isinstance(constraint, Sphere)
+            n = held - int(constraint.slack)
+            radius = torch.as_tensor(constraint.radius, dtype=torch.float32)
+            radii = self.upload(radius.expand(entry.copies, count).tolist(), torch.float32)
+            self.radii.append(radii)
+            width = triton.next_power_of_2(held)
+            state = entry.state
+            for copy in range(entry.copies):
+                block = max(1, _TILE // width)
+                blocks = chunks.setdefault(width, [])
+                blocks += [[len(rows), chunk] for chunk in range(-(-count // block))]
+                rows.append(
+                    [
+                        _address(entry.parameter, copy * count * n),
+                        _address(entry.grad, copy * count * n),
+                        _address(state.get("momentum"), copy * count * held),
+                        _address(state.get("position"), copy * count * held),
+                        state["step"].data_ptr(),
+                        _address(radii, copy * count),
+                        count,
+                        n,
+                        entry.index,
+                        copy,
+                        entry.group["seed"] or 0,
+                        number,
+                    ]
+                )
+                decays.append(float(entry.group["weight_decay"]))
+        self.table = self.upload(rows, torch.int64)
+        self.decays = self.upload(decays, torch.float32)
+        self.chunks = {width: self.upload(blocks, torch.int32) for width, blocks in chunks.items()}
+
+    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
+        first = self.entries[0]
+        assert isinstance(first.constraint, Sphere)
+        letters = () if isinstance(dynamics, Overdamped) else dynamics.splitting.segments[0]
+        for width, chunks in self.chunks.items():
+            sphere[(len(chunks),)](
+                self.table,
+                self.decays,
+                chunks,
+                self.flags,
+                rates,
+                LETTERS=letter_code(letters),
+                COUNT=len(letters),
+                NOISE=dynamics.noisy,
+                SLACK=int(first.constraint.slack),
+                STORED="position" in first.state,
+                MAXIMIZE=bool(first.group["maximize"]),
+                weight_type=_TYPES[first.parameter.dtype],
+                grad_type=_TYPES[first.grad.dtype],
+                ROWS=max(1, _TILE // width),
+                WIDTH=width,
+                num_warps=max(4, min(16, width // 256)),
+            )
+
+
+class OrthogonalMover(Fused):
+    """Orthogonality: momenta by the elementwise kernels, drift and projections by the matrix kernels."""
+
+    def tabulate(self) -> None:
+        # X lies in the weight, or in its float32 copy in the state
+        places = [entry.state.get("position", entry.parameter) for entry in self.entries]
+        matrices: list[Matrix] = []
+        firsts = []
+        for entry, place in zip(self.entries, places, strict=True):
+            rows, columns = entry.shape[0], math.prod(entry.shape[1:])
+            firsts.append(len(matrices))
+            for copy in range(entry.copies):
+                X = _address(place, copy * rows * columns)
+                P = _address(entry.state.get("momentum"), copy * rows * columns)
+                matrices.append(Matrix(X, P, rows, columns))
+        self.matrices = Matrices(matrices, self.upload)
+        if "momentum" in self.entries[0].state:
+            self.lines = _Lines(self, places)
+        else:
+            # the overdamped step moves a copy of every X, laid out as the workspaces are
+            self.flat = [torch.as_strided(place, (place.numel(),), (1,)) for place in places]
+            self.ahead = torch.empty(self.matrices.band_size, device=self.device)
+            starts = [self.matrices.offsets[first] for first in firsts]
+            self.copies = [
+                self.ahead[start : start + flat.numel()]
+                for start, flat in zip(starts, self.flat, strict=True)
+            ]
+            self.lines = _Lines(self, self.copies)
+
+    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
+        stored = [entry for entry in self.entries if "position" in entry.state]
+        for entry in stored:  # as Constraint.reconcile, but without asking whether there is an edit
+            position = entry.state["position"]
+            edited = position.to(entry.parameter.dtype) != entry.parameter
+            position.copy_(torch.where(edited, entry.parameter.to(position.dtype), position))
+        if isinstance(dynamics, Overdamped):
+            torch._foreach_copy_(self.copies, self.flat)
+            self.lines.overdamped(self.flags, rates, noise=dynamics.noisy)
+            self.matrices.land(self.ahead, rates, momentum=False)
+        else:
+            self._underdamped(dynamics, rates)
+        if stored:
+            weights = [entry.parameter for entry in stored]
+            torch._foreach_copy_(weights, [entry.state["position"] for entry in stored])
+
+    def _underdamped(self, dynamics: Underdamped, rates: Tensor) -> None:
+        """Runs of O and B on the momenta and, after each, their projection; A in between."""
+        run: list[tuple[str, float]] = []
+        draws = 0
+        for letter in dynamics.splitting.segments[0]:
+            if letter[0] != "A":
+                run.append(letter)
+                continue
+            draws = self._momenta(run, rates, draws, noise=dynamics.noisy)
+            ahead = torch.empty(self.matrices.band_size, device=self.device)
+            self.matrices.tangent(rates, ahead)
+            self.matrices.land(ahead, rates, momentum=True)
+            run = []
+        self._momenta(run, rates, draws, noise=dynamics.noisy)
+        self.matrices.tangent(rates)
+
+    def _momenta(self, run: list[tuple[str, float]], rates: Tensor, draws: int, *, noise: bool) -> int:
+        """Letters O and B of a run; returns how many draws the step has made so far."""
+        if run:
+            self.lines.underdamped(self.flags, rates, run, noise=noise, draw=draws)
+        return draws + sum(letter == "O" for letter, _ in run)

@@ -1,0 +1,162 @@
+"""Sphere steps, over- and underdamped: the rows of a whole model in one launch.
+
+A program holds a few whole rows, so that their norms and inner products never leave the chip. At temperature
+0 it moves 5 words a weight without slack and 7 with it.
+"""
+
+import triton
+import triton.language as tl
+
+from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
+
+__all__ = ["COLUMNS", "sphere"]
+
+#: columns of the table: addresses of weight, gradient, momentum, position (0 when it is the weight itself),
+#: step count and radii (one a row), number of rows, entries of a row, index among the optimizer's parameters,
+#: number of the copy, seed, number of the flag
+COLUMNS = 12
+_COLUMNS = tl.constexpr(COLUMNS)
+_TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
+_LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
+
+
+@triton.jit
+def _normalise(x_bar, x):
+    """x_bar / |x_bar| for every row; one that fell on the centre stays at x."""
+    norm = tl.sqrt(tl.sum(x_bar * x_bar, 1))[:, None]
+    lost = norm <= _TINY
+    return tl.where(lost, x, x_bar / tl.where(lost, 1.0, norm))
+
+
+@triton.jit
+def _tangent(x, p):
+    return p - tl.sum(x * p, 1)[:, None] * x
+
+
+@triton.jit
+def _noise(key, element):
+    """Normals of the given elements; neighbours share a counter."""
+    even, odd = normals(key, element // 2)
+    return tl.where((element & 1) == 0, even, odd)
+
+
+@triton.jit
+def sphere(
+    table,  # int64 (weights, COLUMNS)
+    decays,  # float32 (weights,): weight decay
+    chunks,  # int32 (programs, 2): row of the table, number of the block of rows in its weight
+    flags,  # int32 (parameters,): set where a gradient is not finite
+    rates,  # float32 (4,): a, b, c, d of one letter each; overdamped: -, h, -, sigma
+    LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O; 0: overdamped
+    COUNT: tl.constexpr,
+    NOISE: tl.constexpr,
+    SLACK: tl.constexpr,
+    STORED: tl.constexpr,  # whether the position is kept apart from the weight
+    MAXIMIZE: tl.constexpr,
+    weight_type: tl.constexpr,
+    grad_type: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """One step of every row, in units of its radius: x = q / r on the unit sphere."""
+    program = tl.program_id(0)
+    weight = tl.load(chunks + 2 * program)
+    line = table + weight * _COLUMNS
+    weight_at = tl.load(line).to(tl.pointer_type(weight_type))
+    grad_at = tl.load(line + 1).to(tl.pointer_type(grad_type))
+    momentum_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
+    position_at = tl.load(line + 3).to(tl.pointer_type(tl.float32))
+    radii_at = tl.load(line + 5).to(tl.pointer_type(tl.float32))
+    rows, n = tl.load(line + 6), tl.load(line + 7)
+    decay = tl.load(decays + weight)
+    a, b = tl.load(rates), tl.load(rates + 1)
+    c, d = tl.load(rates + 2), tl.load(rates + 3)
+
+    first = tl.load(chunks + 2 * program + 1).to(tl.int64) * ROWS
+    weight_at += first * n
+    grad_at += first * n
+    momentum_at += first * (n + SLACK)
+    position_at += first * (n + SLACK)
+    row = tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, WIDTH)[None, :]
+    exists = row < rows - first
+    here = exists & (column < n)
+    held = exists & (column < n + SLACK)
+    place = row * n + column
+    slot = row * (n + SLACK) + column
+    element = first * (n + SLACK) + slot
+    r = tl.load(radii_at + first + row, mask=exists, other=1.0)
+    unit = 1.0 / r
+    theta = tl.load(weight_at + place, mask=here, other=0.0).to(tl.float32)
+    raw = tl.load(grad_at + place, mask=here, other=0.0).to(tl.float32)
+    bad = tl.abs(raw) >= float("inf")
+    bad = (bad | (raw != raw)).to(tl.int32)
+    x = theta * unit
+    if STORED:
+        q = tl.load(position_at + slot, mask=held, other=0.0)
+        # one reduction for both questions: is a gradient bad, was a weight changed
+        changed = here & (q.to(weight_type).to(tl.float32) != theta)
+        seen = tl.max(bad * 2 + changed.to(tl.int32), 1)[:, None]
+        finite = seen < 2
+        if tl.max(tl.max(seen, 1), 0) > 0:
+            lifted = x
+            if SLACK:
+                norm = tl.sqrt(tl.sum(x * x, 1))[:, None]
+                xi = tl.sqrt(tl.maximum(1.0 - norm, 0.0) * (1.0 + norm))
+                lifted = tl.where((column == n) & exists, tl.where(q < 0, -xi, xi), x)
+            edited = tl.max(changed.to(tl.int32), 1)[:, None] > 0
+            x = tl.where(edited, _normalise(lifted, lifted), q * unit)
+        else:
+            x = q * unit
+    else:
+        finite = tl.max(bad, 1)[:, None] == 0
+    tl.store(flags + tl.load(line + 11) + row * 0, 1, mask=~finite & exists)
+    grad = tl.where(finite, raw, 0.0)
+    if MAXIMIZE:
+        grad = -grad
+    grad = grad + decay * theta
+
+    if LETTERS == 0:
+        x_bar = x - b * (grad * unit)
+        if NOISE:
+            x_bar += tl.where(held, d * unit * _noise(_key(line, 0), element), 0.0)
+        x_new = _normalise(x_bar, x)
+    else:
+        old = tl.load(momentum_at + slot, mask=held, other=0.0)
+        p, x_new, draw = old, x, 0
+        for letter in tl.static_range(COUNT):
+            if (LETTERS >> (2 * letter)) & 3 == 1:
+                s = tl.sqrt(tl.sum(p * p, 1))[:, None]
+                phi = a * s * unit
+                sine, cosine = sincos(wrap(wrap(phi)))
+                ahead = tl.where(phi > 1e-4, sine / tl.where(phi > 1e-4, phi, 1.0), 1.0 - phi * phi / 6.0)
+                x_bar = cosine * x_new + (a * unit) * ahead * p
+                p_bar = cosine * p - (s * sine) * x_new
+                x_new = _normalise(x_bar, x_new)
+                p = _tangent(x_new, p_bar)
+            elif (LETTERS >> (2 * letter)) & 3 == 2:
+                kick = tl.minimum(tl.maximum(b * grad, -_LIMIT), _LIMIT)
+                p = _tangent(x_new, p - kick)
+            else:
+                p = c * p
+                if NOISE:
+                    p = _tangent(x_new, p + tl.where(held, d * _noise(_key(line, draw), element), 0.0))
+                draw += 1
+        tl.store(momentum_at + slot, tl.where(finite, p, old), mask=held)
+
+    q_new = r * x_new
+    if STORED:
+        tl.store(position_at + slot, q_new, mask=held & finite)
+    tl.store(weight_at + place, q_new.to(weight_type), mask=here & finite)
+
+
+@triton.jit
+def _key(line, draw):
+    """Key of a draw: seed, step, parameter, copy, segment 0, draw."""
+    key = mix(tl.load(line + 10).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    step = tl.load(tl.load(line + 4).to(tl.pointer_type(tl.int64)))
+    key = extend(key, step)
+    key = extend(key, tl.load(line + 8))
+    key = extend(key, tl.load(line + 9))
+    key = extend(key, step * 0)
+    return extend(key, step * 0 + draw)

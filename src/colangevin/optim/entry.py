@@ -1,0 +1,176 @@
+"""One parameter of an optimizer: its weight and state as configuration, momentum and gradient."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints import Constraint, Free
+from colangevin.constraints.base import state_dtype
+from colangevin.errors import label
+
+__all__ = ["Entry", "state_shape"]
+
+
+class Entry:
+    """A parameter with its place in the optimizer.
+
+    Args:
+        parameter: the parameter.
+        name: what to call it in a message.
+        index: its number among all parameters of the optimizer, a word of its noise.
+        position: of its group.
+        group: the group.
+    """
+
+    def __init__(
+        self,
+        parameter: Tensor,
+        name: str,
+        index: int,
+        position: int,
+        group: dict[str, Any],
+    ) -> None:
+        self.parameter = parameter
+        self.name = name
+        self.index = index
+        self.position = position
+        self.group = group
+        self.state: dict[str, Any] = {}
+        self.replicas: int = group["replicas"]
+        self.copies = max(1, self.replicas)
+        self.shape = tuple(parameter.shape[1:] if self.replicas else parameter.shape)
+        self.constraint: Constraint = group["constraint"].on(self.shape)
+        self.dtype = state_dtype(parameter.dtype)
+        self.numel = parameter.numel()
+        self.grad: Tensor | Any = parameter.grad
+        self._written: tuple[int, int, float] | None = None
+
+    @property
+    def label(self) -> str:
+        """Name and shape, for a message."""
+        return label(self.name, self.parameter.shape)
+
+    # ---- before a step ---------------------------------------------------------------------------
+
+    @property
+    def untouched(self) -> bool:
+        """Whether only the optimizer wrote the parameter since its last step, as far as one can tell."""
+        return self._written is not None and self._written == self._fingerprint()
+
+    def remember(self) -> None:
+        """Note what the parameter looks like after a step of ours."""
+        self._written = self._fingerprint()
+
+    def _fingerprint(self) -> tuple[int, int, float]:
+        """Changes when the parameter is replaced or written; on the CPU, through ``.data`` too."""
+        parameter = self.parameter
+        watched = parameter.device.type == "cpu" and not isinstance(self.constraint, Free)
+        total = float(parameter.detach().sum()) if watched else 0.0
+        return parameter._version, parameter.data_ptr(), total
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def stack(self, tensor: Tensor) -> Tensor:
+        """A tensor of the parameter's shape with the dimension that counts copies in front."""
+        return tensor if self.replicas else tensor.unsqueeze(0)
+
+    def configuration(self) -> Tensor:
+        """Where the parameter is: stored, read off the weight, or lifted from a weight that was changed."""
+        weight = self.stack(self.parameter)
+        if "position" in self.state:
+            return self.constraint.reconcile(weight, self._configured(self.state["position"]))
+        weight = weight.to(self.dtype)
+        # a weight that a step wrote is read as it is, also after a checkpoint, a copy or an undone step
+        if "step" in self.state and (self.untouched or self.constraint.settled(weight)):
+            return self.constraint.read(weight)
+        return self.constraint.lift(weight)
+
+    def momentum(self) -> Tensor:
+        """The stored momentum, or zero: p = 0 makes the first step that of torch.optim.SGD."""
+        if "momentum" in self.state:
+            return self._configured(self.state["momentum"])
+        return self.parameter.new_zeros(self.copies, *self.configuration_shape, dtype=self.dtype)
+
+    def gradient(self) -> Tensor:
+        """The gradient of what is minimised, weight decay included."""
+        grad = self.stack(self.grad).to(self.dtype)
+        if self.group["maximize"]:
+            grad = -grad
+        decay = float(self.group["weight_decay"])
+        if decay:
+            grad = torch.add(grad, self.stack(self.parameter).to(self.dtype), alpha=decay)
+        return grad
+
+    @property
+    def configuration_shape(self) -> tuple[int, ...]:
+        """The shape of q for one copy."""
+        return self.constraint.configuration_shape(self.shape)
+
+    @property
+    def step(self) -> int:
+        """How many steps the parameter has taken."""
+        return int(self.state.get("step", 0))
+
+    # ---- writing ---------------------------------------------------------------------------------
+
+    def write(self, q: Tensor, p: Tensor | None, *, last: bool) -> None:
+        """Store a result; the last segment of a step completes it."""
+        self.stack(self.parameter).copy_(self.constraint.lower(q, self.shape))
+        if self.constraint.keeps_position(self.parameter.dtype):
+            self.allocate("position").copy_(q.reshape(self.state_shape))
+        if p is not None:
+            self.allocate("momentum").copy_(p.reshape(self.state_shape))
+        if last:
+            self.count()
+        self.remember()
+
+    def allocate(self, key: str) -> Tensor:
+        """The tensor of the state under ``key``, made when it is missing.
+
+        It has the parameter's shape and memory format where q has as many entries, so that both can be
+        walked through together; with slack it has the shape of q.
+
+        Returns:
+            The tensor.
+        """
+        if key not in self.state:
+            self.state[key] = torch.zeros(self.state_shape, dtype=self.dtype, device=self.parameter.device)
+            if self.state_shape == tuple(self.parameter.shape):
+                self.state[key] = torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
+        tensor: Tensor = self.state[key]
+        return tensor
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        """The shape of position and momentum in the state."""
+        return state_shape(self.constraint, tuple(self.parameter.shape), self.shape, self.copies)
+
+    def count(self) -> None:
+        """One more step."""
+        if "step" not in self.state:
+            self.state["step"] = torch.zeros((), dtype=torch.int64, device=self.parameter.device)
+        self.state["step"] += 1
+
+    def _configured(self, tensor: Tensor) -> Tensor:
+        """A tensor of the state in the shape of stacked configurations."""
+        return tensor.reshape(self.copies, *self.configuration_shape)
+
+
+def state_shape(
+    constraint: Constraint, whole: tuple[int, ...], shape: tuple[int, ...], copies: int
+) -> tuple[int, ...]:
+    """The shape of position and momentum in the state: the parameter's, unless there is slack.
+
+    Args:
+        constraint: what holds the parameter.
+        whole: the parameter's shape.
+        shape: that of one of its copies.
+        copies: how many there are.
+
+    Returns:
+        The shape.
+    """
+    configured = (copies, *constraint.configuration_shape(shape))
+    return whole if math.prod(configured) == math.prod(whole) else configured

@@ -1,0 +1,93 @@
+"""Who moves with whom: fused on the device where that is possible, else in plain torch."""
+
+import torch
+from torch import Tensor
+
+from colangevin.errors import ConstraintError
+from colangevin.kernels import Family, family, mover
+from colangevin.optim.bucket import Bucket, Dynamics
+from colangevin.optim.entry import Entry
+
+__all__ = ["Layout", "Plan", "gradient_layouts"]
+
+#: dtype and strides of a gradient; None when there is none
+Layout = tuple[torch.dtype, tuple[int, ...]] | None
+
+
+def gradient_layouts(entries: list[Entry], grads: list[Tensor | None]) -> list[Layout]:
+    """How the gradients lie in memory.
+
+    Args:
+        entries: every parameter.
+        grads: their gradients.
+
+    Returns:
+        For each its dtype and strides, or None.
+
+    Raises:
+        ConstraintError: for a sparse gradient.
+    """
+    for entry, grad in zip(entries, grads, strict=True):
+        if grad is not None and grad.layout is not torch.strided:
+            raise ConstraintError(
+                f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
+            )
+    return [None if grad is None else (grad.dtype, grad.stride()) for grad in grads]
+
+
+class Plan:
+    """The parameters of a step, in buckets for plain torch and in fused sets.
+
+    Args:
+        entries: every parameter of the optimizer.
+        layouts: of their gradients.
+        dynamics: of every group.
+        segment: of the step; groups whose splitting has ended sit it out.
+    """
+
+    def __init__(
+        self, entries: list[Entry], layouts: list[Layout], dynamics: list[Dynamics], segment: int
+    ) -> None:
+        self.layouts = layouts
+        self.dynamics = dynamics
+        self.forms = _forms(dynamics)
+        self.segment = segment
+        self.active = [
+            entry
+            for entry, layout in zip(entries, layouts, strict=True)
+            if layout is not None and entry.numel and segment < dynamics[entry.position].segments
+        ]
+        buckets: dict[object, Bucket] = {}
+        families: dict[tuple[int, Family], list[Entry]] = {}
+        for entry in self.active:
+            alike = dynamics.index(dynamics[entry.position])
+            kind = family(entry, dynamics[entry.position])
+            if kind is not None:
+                families.setdefault((alike, kind), []).append(entry)
+                continue
+            constraint = entry.constraint
+            together: object = entry.index
+            if constraint.stacks:
+                together = (alike, constraint, entry.shape, entry.parameter.dtype, entry.parameter.device)
+            buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
+        self.buckets = list(buckets.values())
+        self.fused = [mover(kind, members) for (_, kind), members in families.items()]
+
+    def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
+        """Whether the plan would come out the same: numbers may change, who moves with whom may not."""
+        if layouts != self.layouts or segment != self.segment:
+            return False
+        return dynamics is self.dynamics or _forms(dynamics) == self.forms
+
+    def check_edits(self) -> None:
+        """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
+        suspects = [entry for bucket in self.buckets for entry in bucket.entries if not entry.untouched]
+        suspects += [entry for fused in self.fused for entry in fused.touched()]
+        for entry in suspects:
+            entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
+
+
+def _forms(dynamics: list[Dynamics]) -> list[object]:
+    """Which groups move alike, and in which form."""
+    forms: list[object] = [dynamics.index(each) for each in dynamics]
+    return forms + [(type(each), each.noisy, getattr(each, "splitting", None)) for each in dynamics]

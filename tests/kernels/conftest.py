@@ -1,0 +1,25 @@
+"""The fused path on whatever is there: CUDA, or the CPU under Triton's interpreter with smaller blocks."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from colangevin import kernels
+from colangevin.kernels import movers, projection
+
+
+@pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
+    """Where fused steps run in a test."""
+    if request.param == "cuda":
+        return torch.device("cuda")
+    if torch.cuda.is_available():
+        pytest.skip("Triton compiles for CUDA here")
+    monkeypatch.setattr(kernels, "_INTERPRETED", True)
+    monkeypatch.setattr(movers, "_BLOCK", 64)
+    monkeypatch.setattr(movers, "_TILE", 64)
+    monkeypatch.setattr(projection, "_BLOCK", 16)
+    monkeypatch.setattr(projection, "_DEPTH", 16)
+    monkeypatch.setattr(projection, "_NEWTON_SCHULZ", 12)
+    return torch.device("cpu")

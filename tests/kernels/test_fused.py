@@ -1,0 +1,247 @@
+"""Fused and plain paths agree: the same weights, states and noise, to rounding."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import colangevin as cl
+from colangevin.optim import plan
+
+STEPS = 3
+# Largest difference after STEPS steps of weights of size 1: a few roundings of float32, or one unit of the
+# coarse dtypes. Orthogonality uses TF32 products on the GPU, whose rounding is 5e-4 of what they add.
+TOLERANCES = {torch.float32: 2e-6, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
+ORTHOGONAL = {torch.float32: 1e-3, torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
+
+OPTIMIZERS: dict[str, Callable[..., cl.optim.base.ConstrainedOptimizer]] = {
+    "colod": lambda groups: cl.CoLod(groups, 0.05, weight_decay=0.1),
+    "colod-noisy": lambda groups: cl.CoLod(groups, 0.05, temperature=0.01, seed=3),
+    "colud": lambda groups: cl.CoLud(groups, 0.2, friction=1.0, maximize=True),
+    "colud-noisy": lambda groups: cl.CoLud(groups, 0.2, friction=1.0, temperature=0.01, seed=3),
+    "colud-BAOAB": lambda groups: cl.CoLud(
+        groups, 0.2, friction=1.0, temperature=0.01, splitting="BAOAB", seed=3
+    ),
+    "sgd": lambda groups: cl.ConstrainedSGD(groups, 0.05, momentum=0.9, weight_decay=0.1),
+}
+
+ELEMENTWISE = [((n,), c) for n in (1, 3, 63, 65, 129) for c in (cl.Free(), cl.Circle(0.5))]
+SPHERES = [((5, 7), cl.Sphere(2.0)), ((3, 4, 3, 3), cl.Sphere(0.7, slack=False)), ((2, 1), cl.Sphere(1.0))]
+MATRICES = [(s, cl.Orthogonal()) for s in ((18, 24), (20, 9), (7, 7), (4, 2, 3, 3), (1, 7), (7, 1))]
+
+
+def build(cases: list[tuple[tuple[int, ...], cl.Constraint]], dtype: torch.dtype, device: torch.device):
+    torch.manual_seed(0)
+    groups = []
+    for number, (shape, constraint) in enumerate(cases):
+        weight = torch.randn(shape) * 0.1
+        constraint.init_(weight)
+        parameter = nn.Parameter(weight.to(dtype).to(device))
+        groups.append({"params": [(f"w{number}", parameter)], "constraint": constraint})
+    return groups
+
+
+def parameters(groups: list[dict]) -> list[Tensor]:
+    """Of groups before or after torch took the names out of them."""
+    members = [member for group in groups for member in group["params"]]
+    return [member[1] if isinstance(member, tuple) else member for member in members]
+
+
+def run(make, groups, steps: int, *, size: float = 1.0, edit: bool = False):
+    optimizer = make(groups)
+    draw = torch.Generator().manual_seed(1)
+    for step in range(steps):
+        for parameter in parameters(groups):
+            grad = size * torch.randn(parameter.shape, generator=draw)
+            parameter.grad = grad.to(parameter.dtype).to(parameter.device)
+        if edit and step == 2:
+            with torch.no_grad():
+                for parameter in parameters(groups):
+                    parameter.view(-1)[0] *= 0.5
+        optimizer.step()
+    return optimizer
+
+
+def compare(monkeypatch, device, make, cases, dtype, tolerance, **options) -> None:
+    groups = build(cases, dtype, device)
+    fused = run(make, groups, STEPS, **options)
+    assert not fused._plan.buckets
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "family", lambda entry, dynamics: None)
+        plain_groups = build(cases, dtype, device)
+        plain = run(make, plain_groups, STEPS, **options)
+        assert not plain._plan.fused
+    for ours, oracle in zip(parameters(groups), parameters(plain_groups), strict=True):
+        torch.testing.assert_close(ours, oracle, rtol=0, atol=tolerance[dtype])
+        for key, value in plain.state[oracle].items():
+            scale = max(1.0, float(value.abs().max()))
+            torch.testing.assert_close(fused.state[ours][key], value, rtol=0, atol=tolerance[dtype] * scale)
+    assert max(cl.diagnostics.violation(fused).values()) <= 5e-6
+    assert max([0.0, *cl.diagnostics.cotangency(fused).values()]) <= 5e-6
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_lines_and_circles(monkeypatch, device, name, dtype):
+    compare(monkeypatch, device, OPTIMIZERS[name], ELEMENTWISE, dtype, TOLERANCES)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_spheres(monkeypatch, device, name):
+    for slack in (True, False):
+        cases = [(shape, c) for shape, c in SPHERES if c.slack == slack]
+        compare(monkeypatch, device, OPTIMIZERS[name], cases, torch.float32, TOLERANCES)
+
+
+@pytest.mark.parametrize("name", ["colod-noisy", "colud-BAOAB", "sgd"])
+def test_orthogonal_matrices(monkeypatch, device, name):
+    compare(monkeypatch, device, OPTIMIZERS[name], MATRICES, torch.float32, ORTHOGONAL, size=0.3)
+
+
+def test_orthogonal_matrices_beyond_quasi_newton(monkeypatch, device):
+    compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:3], torch.float32, ORTHOGONAL, size=30.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_orthogonal_matrices_of_coarse_weights(monkeypatch, device, dtype):
+    compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:2], dtype, ORTHOGONAL, size=0.1)
+
+
+def test_weights_changed_from_outside(monkeypatch, device):
+    cases = [((100,), cl.Circle(0.5)), ((5, 7), cl.Sphere(2.0))]
+    compare(monkeypatch, device, OPTIMIZERS["colud-noisy"], cases, torch.float32, TOLERANCES, edit=True)
+
+
+def test_unaligned_views(monkeypatch, device):
+    pool = torch.linspace(-0.4, 0.4, 203, device=device)
+    views = [pool[1:102], pool[102:203]]
+    oracle = [view.clone() for view in views]
+    for weights in (views, oracle):
+        weights[:] = [weight.requires_grad_(False) for weight in weights]
+    steps = []
+    for weights, fuse in ((views, True), (oracle, False)):
+        with monkeypatch.context() as patch:
+            if not fuse:
+                patch.setattr(plan, "family", lambda entry, dynamics: None)
+            optimizer = cl.ConstrainedSGD(
+                [{"params": weights, "constraint": cl.Circle(0.5)}], 0.05, momentum=0.9
+            )
+            for weight in weights:
+                weight.grad = torch.ones_like(weight)
+            optimizer.step()
+            steps.append(optimizer)
+    assert steps[0]._plan.fused
+    for ours, plain in zip(views, oracle, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=2e-6)
+
+
+def test_replicas_are_moved_apart(monkeypatch, device):
+    def build_replicas():
+        torch.manual_seed(0)
+        weights = [torch.randn(3, 4, 6) * 0.1, torch.randn(3, 5) * 0.1, torch.empty(3, 4, 6)]
+        cl.Orthogonal().init_(weights[2], replicas=True)
+        constraints = [cl.Circle(1.0), cl.Free(), cl.Orthogonal()]
+        return [
+            {"params": [nn.Parameter(w.to(device))], "constraint": c, "replicas": 3}
+            for w, c in zip(weights, constraints, strict=True)
+        ]
+
+    results = []
+    for fuse in (True, False):
+        with monkeypatch.context() as patch:
+            if not fuse:
+                patch.setattr(plan, "family", lambda entry, dynamics: None)
+            groups = build_replicas()
+            weights = [group["params"][0] for group in groups]
+            optimizer = cl.CoLud(groups, 0.1, friction=1.0, temperature=0.01, seed=5)
+            for _ in range(2):
+                for weight in weights:
+                    weight.grad = torch.full_like(weight, 0.1)
+                optimizer.step()
+            results.append([weight.detach() for weight in weights])
+    for ours, plain in zip(*results, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-3)
+        assert not torch.allclose(ours[0], ours[1])
+
+
+@pytest.mark.parametrize("constraint", [cl.Free(), cl.Circle(0.5), cl.Sphere(2.0), cl.Orthogonal()], ids=str)
+def test_a_bad_gradient_moves_nothing_it_touches_and_is_reported(device, constraint):
+    weight = torch.randn(4, 6) * 0.1
+    constraint.init_(weight)
+    parameter = nn.Parameter(weight.to(device))
+    optimizer = cl.CoLud([{"params": [("w", parameter)], "constraint": constraint}], 0.1, friction=1.0)
+    parameter.grad = torch.full_like(parameter, 0.1)
+    parameter.grad[0, 0] = torch.nan
+    before = parameter.detach().clone()
+    optimizer.step()
+    assert bool(parameter.isfinite().all())
+    if not isinstance(constraint, cl.Orthogonal):
+        assert parameter[0, 0] == before[0, 0]
+    parameter.grad = torch.zeros_like(parameter)
+    with pytest.raises(cl.NonFiniteError, match=r"parameter 'w' \(4, 6\): its gradient held NaN or Inf"):
+        take_steps(optimizer, 12, device)
+
+
+def take_steps(optimizer: torch.optim.Optimizer, count: int, device: torch.device) -> None:
+    for _ in range(count):
+        optimizer.step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+@pytest.mark.gpu
+def test_a_hundred_steps_never_wait_for_the_device_and_replay_from_a_graph():
+    device = torch.device("cuda")
+    cases = [
+        ((64, 64), cl.Circle(1.0)),
+        ((64,), cl.Free()),
+        ((32, 64), cl.Sphere(10.0)),
+        ((40, 64), cl.Orthogonal()),
+    ]
+    results = []
+    for captured in (False, True):
+        groups = build(cases, torch.float32, device)
+        optimizer = cl.CoLud(groups, 0.1, friction=1.0, temperature=1e-3, seed=0)
+        for parameter in parameters(groups):
+            parameter.grad = torch.randn(
+                parameter.shape, generator=torch.Generator("cuda").manual_seed(7), device=device
+            )
+        optimizer.step()
+        torch.cuda.synchronize()
+        if captured:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                optimizer.step()
+            for _ in range(100):
+                graph.replay()
+        else:
+            torch.cuda.set_sync_debug_mode("error")
+            for _ in range(100):
+                optimizer.step()
+            torch.cuda.set_sync_debug_mode("default")
+        torch.cuda.synchronize()
+        results.append([parameter.detach().clone() for parameter in parameters(groups)])
+    for eager, replayed in zip(*results, strict=True):
+        assert torch.equal(eager, replayed)
+
+
+@pytest.mark.gpu
+def test_a_captured_step_follows_a_learning_rate_on_the_device():
+    device = torch.device("cuda")
+    groups = build([((100,), cl.Circle(1.0)), ((100,), cl.Free())], torch.float32, device)
+    lr = torch.tensor(0.1, device=device)
+    optimizer = cl.CoLud(groups, lr, friction=1.0)
+    for parameter in parameters(groups):
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        optimizer.step()
+    lr.fill_(0.0)
+    before = [parameter.detach().clone() for parameter in parameters(groups)]
+    graph.replay()
+    torch.cuda.synchronize()
+    for parameter, old in zip(parameters(groups), before, strict=True):
+        torch.testing.assert_close(parameter.detach(), old, rtol=0, atol=1e-6)

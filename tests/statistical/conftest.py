@@ -1,0 +1,37 @@
+"""Deliberately broken steps. A statistical test that passes them sees nothing."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import colangevin as cl
+from colangevin.noise import normal
+
+
+@pytest.fixture
+def noise_10_percent_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def louder(*args: object, **kwargs: object) -> Tensor:
+        return 1.1 * normal(*args, **kwargs)
+
+    monkeypatch.setattr("colangevin.optim.bucket.normal", louder)
+
+
+@pytest.fixture
+def no_projection_after_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unprojected(
+        constraint: cl.Constraint, q: Tensor, p: Tensor, decay: float, scale: float, noise: Tensor
+    ) -> Tensor:
+        return torch.add(decay * p, constraint.white(q, noise), alpha=scale)
+
+    monkeypatch.setattr("colangevin.integrators.underdamped.ornstein_uhlenbeck", unprojected)
+
+
+@pytest.fixture
+def arctan_for_atan2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's formula taken literally, alpha = arctan(xi / theta): every weight folds to theta >= 0."""
+
+    def folded(self: cl.Circle, q: Tensor, q_bar: Tensor) -> Tensor:
+        alpha = torch.atan(q_bar[..., 1] / q_bar[..., 0])
+        return torch.atan2(alpha.cos(), alpha.sin())
+
+    monkeypatch.setattr(cl.Circle, "project", folded)
