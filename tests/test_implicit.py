@@ -357,6 +357,16 @@ def test_a_step_out_of_the_domain_of_g_is_shortened(make: str) -> None:
     assert max(cl.diagnostics.cotangency(optimizer).values(), default=0.0) <= 1e-14
 
 
+def test_a_shortened_drift_leaves_the_momentum_of_its_chord() -> None:
+    """RATTLE with the point that was reached: P + (q' - q_bar)/h = (q' - q)/h, projected at q'."""
+    constraint = cl.Implicit(product).on((3,))
+    q = torch.tensor([[0.5, 2.0, 1.0]], dtype=torch.float64)
+    p = constraint.tangent(q, torch.tensor([[0.0, -30.0, 0.0]], dtype=torch.float64))
+    q_new, p_new = constraint.drift(q, p, 1.0)
+    assert float((q_new - q).norm()) < 0.5 * float(p.norm())
+    assert_same(p_new, constraint.tangent(q_new, q_new - q), 1e-13)
+
+
 # Hard constraints, for many noisy steps.
 
 
@@ -593,6 +603,16 @@ def test_projecting_a_momentum_at_a_singular_point_is_an_error() -> None:
     J = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], dtype=torch.float64)
     with pytest.raises(cl.ConvergenceError, match="rank 1 for 2 components"):
         newton.cotangent(J, torch.ones(3, dtype=torch.float64), "g")
+
+
+def test_nearly_parallel_components_still_project_to_rounding() -> None:
+    """The normal equations square J's condition number, here 1e5; the second pass takes the square out."""
+    J = torch.cat((normal(24, 1, 5), normal(24, 1, 5) + 1e-5 * normal(25, 1, 5)))
+    p = normal(26, 5)
+    projected = newton.cotangent(J, p, "g")
+    assert float((J @ projected).abs().max()) <= 1e-14
+    _, _, V = torch.linalg.svd(J)
+    assert_same(projected, V[2:].T @ (V[2:] @ p), 1e-9)
 
 
 # Replicas.

@@ -1,6 +1,8 @@
 """Fused and plain paths agree: the same weights, states and noise, to rounding."""
 
-from collections.abc import Callable
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ STEPS = 3
 # Largest difference after STEPS steps of weights of size 1: a few roundings of float32, or one unit of the
 # coarse dtypes. Orthogonality uses TF32 products on the GPU, whose rounding is 5e-4 of what they add.
 TOLERANCES = {torch.float32: 2e-6, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
-ORTHOGONAL = {torch.float32: 1e-3, torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
+ORTHOGONAL = {torch.float32: 3e-3, torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
 
 OPTIMIZERS: dict[str, Callable[..., cl.optim.base.ConstrainedOptimizer]] = {
     "colod": lambda groups: cl.CoLod(groups, 0.05, weight_decay=0.1),
@@ -78,7 +80,8 @@ def compare(monkeypatch, device, make, cases, dtype, tolerance, **options) -> No
             scale = max(1.0, float(value.abs().max()))
             torch.testing.assert_close(fused.state[ours][key], value, rtol=0, atol=tolerance[dtype] * scale)
     assert max(cl.diagnostics.violation(fused).values()) <= 5e-6
-    assert max([0.0, *cl.diagnostics.cotangency(fused).values()]) <= 5e-6
+    # on the GPU momenta are projected with three TF32 products for one of float32
+    assert max([0.0, *cl.diagnostics.cotangency(fused).values()]) <= 2e-5
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -184,10 +187,22 @@ def test_a_bad_gradient_moves_nothing_it_touches_and_is_reported(device, constra
 
 
 def take_steps(optimizer: torch.optim.Optimizer, count: int, device: torch.device) -> None:
+    """Steps; on a CUDA device each is waited for."""
     for _ in range(count):
         optimizer.step()
         if device.type == "cuda":
             torch.cuda.synchronize()
+
+
+@contextlib.contextmanager
+def waiting_is_an_error() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls its own mode a prototype
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.gpu
@@ -216,10 +231,8 @@ def test_a_hundred_steps_never_wait_for_the_device_and_replay_from_a_graph():
             for _ in range(100):
                 graph.replay()
         else:
-            torch.cuda.set_sync_debug_mode("error")
-            for _ in range(100):
-                optimizer.step()
-            torch.cuda.set_sync_debug_mode("default")
+            with waiting_is_an_error():
+                take_steps(optimizer, 100, torch.device("cpu"))
         torch.cuda.synchronize()
         results.append([parameter.detach().clone() for parameter in parameters(groups)])
     for eager, replayed in zip(*results, strict=True):

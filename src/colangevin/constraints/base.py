@@ -144,6 +144,11 @@ class Constraint(ABC):
         """Largest :meth:`violation` a weight may start with; it is removed by the first step."""
         return _BOUND_ULPS * torch.finfo(dtype).eps if self.hidden else START_TOLERANCE[dtype]
 
+    @property
+    def smallest_length(self) -> float:
+        """The smallest length in the constraint: forces are divided by it."""
+        return 1.0
+
     def keeps_position(self, dtype: torch.dtype) -> bool:
         """Whether q is stored: it has slack, or the weight's dtype is too coarse to hold it."""
         return self.hidden or dtype != state_dtype(dtype)
@@ -283,6 +288,11 @@ def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
     return len(shape) <= len(to) and all(
         n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False)
     )
+
+
+def ratio(value: Tensor, size: Tensor) -> Tensor:
+    """The quotient value / size, and 0 where both are 0."""
+    return torch.where(size > 0, value / size.masked_fill(size <= 0, 1), value)
 
 
 def same_value(one: object, other: object) -> bool:

@@ -13,6 +13,7 @@ from colangevin.constraints.base import (
     radius_copy,
     radius_value,
     radius_words,
+    ratio,
     same_description,
 )
 from colangevin.errors import ConstraintError, InfeasibleError, label
@@ -87,6 +88,10 @@ class Circle(Constraint):
         if isinstance(self._radius, Tensor):
             return self._radius.to(device=like.device, dtype=like.dtype)
         return self._radius
+
+    @property
+    def smallest_length(self) -> float:
+        return float(self._radius.min()) if isinstance(self._radius, Tensor) else self._radius
 
     def infeasibility(self, weight: Tensor) -> Tensor:
         excess = (weight.abs() / self._r(weight) - 1).reshape(weight.shape[0], -1).amax(1)
@@ -168,7 +173,8 @@ class Circle(Constraint):
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         theta, xi = q.sin(), q.cos()
-        return (theta * (p * xi) + xi * (-p * theta)).abs().reshape(q.shape[0], -1).amax(1)
+        inner = (theta * (p * xi) + xi * (-p * theta)).abs()
+        return ratio(inner, p.abs()).reshape(q.shape[0], -1).amax(1)
 
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
         return (p * self._r(p)).square().reshape(p.shape[0], -1).sum(1)

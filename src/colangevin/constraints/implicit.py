@@ -159,7 +159,7 @@ class Implicit(Constraint):
         )
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        if a == 0:
+        if a < torch.finfo(q.dtype).tiny:  # nothing moves, and 1/a would overflow
             return q, p
         q_new, pull = self._land(q, torch.add(q, p, alpha=a))
         return q_new, self.tangent(q_new, torch.add(p, pull, alpha=1 / a))

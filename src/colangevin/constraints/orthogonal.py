@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import Constraint
+from colangevin.constraints.base import Constraint, ratio
 from colangevin.errors import ConstraintError, label
 
 __all__ = ["Orthogonal"]
@@ -102,7 +102,7 @@ class Orthogonal(Constraint):
         return _as(q, _tangent(_tall(q), _tall(p)))
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        if a == 0:
+        if a < torch.finfo(q.dtype).tiny:  # nothing moves, and 1/a would overflow
             return q, p
         Q, P = _tall(q), _tall(p)
         Q_bar = torch.add(Q, P, alpha=a)
@@ -132,8 +132,7 @@ class Orthogonal(Constraint):
         P = _tall(p)
         QtP = _tall(q).mT @ P
         size = torch.linalg.vector_norm(P, dim=-2).amax(-1)
-        error = _largest(QtP + QtP.mT)
-        return torch.where(size > 0, error / size.masked_fill(size <= 0, 1), error)
+        return ratio(_largest(QtP + QtP.mT), size)
 
 
 def _tall(q: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from colangevin.constraints.base import (
     radius_copy,
     radius_value,
     radius_words,
+    ratio,
     same_description,
 )
 from colangevin.errors import ConstraintError, InfeasibleError, label
@@ -108,6 +109,10 @@ class Sphere(Constraint):
         norms: Tensor = torch.linalg.vector_norm(rows / self._r(rows), dim=-1)
         return norms
 
+    @property
+    def smallest_length(self) -> float:
+        return float(self._radius.min()) if isinstance(self._radius, Tensor) else self._radius
+
     def infeasibility(self, weight: Tensor) -> Tensor:
         excess = self._norms(weight) - 1
         return (excess.clamp_min(0) if self._slack else excess.abs()).amax(1)
@@ -163,11 +168,12 @@ class Sphere(Constraint):
 
     def _normalise(self, q_bar: Tensor, q: Tensor) -> Tensor:
         """Scale to r q_bar / |q_bar|; a row that fell on the centre has no direction and stays at q."""
-        r = self._r(q_bar)
-        x = q_bar / r
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        lost = norm <= torch.finfo(x.dtype).tiny ** 0.5
-        return torch.where(lost, q, r * (x / norm.masked_fill(lost, 1)))
+        # divided by its largest entry first: neither the longest step nor the smallest radius overflows
+        peak = q_bar.abs().amax(-1, keepdim=True)
+        lost = peak <= torch.finfo(q.dtype).tiny
+        x = q_bar / peak.masked_fill(lost, 1)
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).masked_fill(lost, 1)
+        return torch.where(lost, q, self._r(q) * (x / norm))
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         rows = self._rows(grad)
@@ -180,11 +186,10 @@ class Sphere(Constraint):
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         r = self._r(q)
         s = torch.linalg.vector_norm(p, dim=-1, keepdim=True)
-        phi = a * s / r
-        q_bar = phi.cos() * q + a * torch.sinc(phi / math.pi) * p  # torch.sinc(x) = sin(pi x)/(pi x)
-        p_bar = phi.cos() * p - (s * phi.sin() / r) * q
-        q_new = self._normalise(q_bar, q)
-        return q_new, self.tangent(q_new, p_bar)
+        phi = (a * s / r).clamp_max(torch.finfo(p.dtype).max)
+        x, u = q / r, ratio(p, s)  # both of length 1, or u = 0
+        q_new = self._normalise(r * (phi.cos() * x + phi.sin() * u), q)
+        return q_new, self.tangent(q_new, s * (phi.cos() * u - phi.sin() * x))
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         return self._normalise(q_bar, q)
@@ -196,9 +201,4 @@ class Sphere(Constraint):
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         inner = (q / self._r(q) * p).sum(-1).abs()
-        return _ratio(inner, torch.linalg.vector_norm(p, dim=-1)).amax(1)
-
-
-def _ratio(value: Tensor, size: Tensor) -> Tensor:
-    """The quotient value / size, and 0 where both are 0."""
-    return torch.where(size > 0, value / size.masked_fill(size <= 0, 1), value)
+        return ratio(inner, torch.linalg.vector_norm(p, dim=-1)).amax(1)

@@ -128,8 +128,15 @@ class Fused(ABC):
     def _device_rates(self, dynamics: Dynamics) -> Tensor:
         values = letter_rates(dynamics)
         if any(isinstance(value, Tensor) for value in values):
-            parts = [torch.as_tensor(v, dtype=torch.float32, device=self.device) for v in values]
-            return torch.stack([part.reshape(()) for part in parts])
+            # a graph can record a fill, but not a number on its way from the host
+            return torch.stack(
+                [
+                    value.to(torch.float32).reshape(())
+                    if isinstance(value, Tensor)
+                    else torch.full((), value, dtype=torch.float32, device=self.device)
+                    for value in values
+                ]
+            )
         if self._rates is None or self._rates[0] != values:
             self._rates = values, self.upload(values, torch.float32)
         return self._rates[1]

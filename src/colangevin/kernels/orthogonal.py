@@ -44,30 +44,42 @@ def _matrix(table, tiles, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _band(row, workspace, WHICH: tl.constexpr, i, k, s, r, LAYOUT: tl.constexpr):
-    """Addresses of rows i and columns k of an s x r matrix, and which of them exist."""
+def _base(row, workspace, WHICH: tl.constexpr, LAYOUT: tl.constexpr):
+    """Where an s x r matrix begins."""
     if WHICH == "X":
         base = tl.load(row).to(tl.pointer_type(tl.float32))
     elif WHICH == "P":
         base = tl.load(row + 1).to(tl.pointer_type(tl.float32))
     else:
         base = workspace + tl.load(row + 2)
+    if LAYOUT == "aligned":
+        base = tl.multiple_of(base, 16)
+    return base
+
+
+@triton.jit
+def _band(base, i, k, s, r, LAYOUT: tl.constexpr):
+    """Addresses of rows i and columns k of an s x r matrix, and which of them exist."""
     inside = (i[:, None] < s) & (k[None, :] < r)
     if LAYOUT == "tall":  # the weight is X^T
         return base + k[None, :] * s + i[:, None], inside
-    if LAYOUT == "aligned":  # every row begins at a multiple of 16 bytes
-        base = tl.multiple_of(base, 16)
-        r = tl.multiple_of(r, 4)
+    if LAYOUT == "aligned":  # every row begins at a multiple of 64 bytes
+        r = tl.multiple_of(r, 16)
     return base + i[:, None] * r + k[None, :], inside
 
 
 @triton.jit
-def _square(workspace, row, i, j, s):
+def _corner(workspace, row):
+    """Where an s x s matrix begins, and the length of its rows."""
+    base = tl.multiple_of(workspace + tl.load(row + 3), 16)
+    return base, tl.multiple_of(tl.load(row + 6).to(tl.int32), 16)
+
+
+@triton.jit
+def _square(corner, i, j, s):
     """Addresses of rows i and columns j of an s x s matrix, and which of them exist."""
     inside = (i[:, None] < s) & (j[None, :] < s)
-    length = tl.multiple_of(tl.load(row + 6).to(tl.int32), 16)
-    base = tl.multiple_of(workspace + tl.load(row + 3), 16)
-    return base + i[:, None] * length + j[None, :], inside
+    return corner[0] + i[:, None] * corner[1] + j[None, :], inside
 
 
 @triton.jit
@@ -76,14 +88,57 @@ def _read(where):
 
 
 @triton.jit
-def _product(workspace_left, workspace_right, row, i, j, s, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
+def _square_product(left, right, i, j, s, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
     """Tile (i, j) of the product of two s x s matrices."""
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, s, BLOCK):
         k = start + tl.arange(0, BLOCK)
-        left = _read(_square(workspace_left, row, i, k, s))
-        right = _read(_square(workspace_right, row, k, j, s))
-        total = tl.dot(left, right, total, input_precision=PRECISION)
+        total = tl.dot(
+            _read(_square(left, i, k, s)),
+            _read(_square(right, k, j, s)),
+            total,
+            input_precision=PRECISION,
+        )
+    return total
+
+
+@triton.jit
+def _long_product(
+    left,
+    right,
+    i,
+    j,
+    s,
+    r,
+    LAYOUT: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """Tile (i, j) of L R^T for two s x r matrices."""
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, r, DEPTH):
+        k = start + tl.arange(0, DEPTH)
+        rows = _read(_band(left, i, k, s, r, LAYOUT))
+        columns = _read(_band(right, j, k, s, r, LAYOUT))
+        total = tl.dot(rows, tl.trans(columns), total, input_precision=PRECISION)
+    return total
+
+
+@triton.jit
+def _wide_product(
+    square, band, i, k, s, r, LAYOUT: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Tile (i, k) of the product of an s x s and an s x r matrix."""
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, s, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        total = tl.dot(
+            _read(_square(square, i, j, s)),
+            _read(_band(band, j, k, s, r, LAYOUT)),
+            total,
+            input_precision=PRECISION,
+        )
     return total
 
 
@@ -101,23 +156,18 @@ def inner(
     tiles,
     ahead,  # s x r workspace: X_bar
     out,  # s x s workspace
-    LEFT: tl.constexpr,  # "X"; "P" or "X_bar" on the right
-    RIGHT: tl.constexpr,
+    RIGHT: tl.constexpr,  # "P" or "X_bar"
     LAYOUT: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """L R^T of two s x r matrices."""
+    """X R^T."""
     _, row, s, r, i, j = _matrix(table, tiles, BLOCK)
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, r, DEPTH):
-        k = start + tl.arange(0, DEPTH)
-        left = _read(_band(row, ahead, LEFT, i, k, s, r, LAYOUT))
-        right = _read(_band(row, ahead, RIGHT, j, k, s, r, LAYOUT))
-        total = tl.dot(left, tl.trans(right), total, input_precision=PRECISION)
-    where, inside = _square(out, row, i, j, s)
-    tl.store(where, total, mask=inside)
+    left, right = _base(row, ahead, "X", LAYOUT), _base(row, ahead, RIGHT, LAYOUT)
+    total = _long_product(left, right, i, j, s, r, LAYOUT, PRECISION, BLOCK, DEPTH)
+    here, inside = _square(_corner(out, row), i, j, s)
+    tl.store(here, total, mask=inside)
 
 
 @triton.jit
@@ -136,31 +186,24 @@ def gram_error(
 ):
     """How far X X^T is from I."""
     matrix, row, s, r, i, j = _matrix(table, tiles, BLOCK)
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, r, DEPTH):
-        k = start + tl.arange(0, DEPTH)
-        left = _read(_band(row, matrices, "workspace", i, k, s, r, LAYOUT))
-        right = _read(_band(row, matrices, "workspace", j, k, s, r, LAYOUT))
-        total = tl.dot(left, tl.trans(right), total, input_precision=PRECISION)
-    _, inside = _square(error, row, i, j, s)
+    base = _base(row, matrices, "workspace", LAYOUT)
+    total = _long_product(base, base, i, j, s, r, LAYOUT, PRECISION, BLOCK, DEPTH)
     value = total - tl.where(i[:, None] == j[None, :], 1.0, 0.0)
-    _store_mirrored(error, half, row, i, j, s, value)
+    _store_mirrored(_corner(error, row), i, j, s, value)
+    _store_mirrored(_corner(half, row), i, j, s, 0.5 * value)
+    inside = (i[:, None] < s) & (j[None, :] < s)
     tl.atomic_max(size + matrix, _largest(value, inside))
     twice = tl.where(tl.min(i, 0) == tl.min(j, 0), 1.0, 2.0)
     tl.atomic_add(squares + matrix, twice * tl.sum(tl.sum(tl.where(inside, total * total, 0.0), 1), 0))
 
 
 @triton.jit
-def _store_mirrored(error, half, row, i, j, s, value):
-    where, inside = _square(error, row, i, j, s)
-    tl.store(where, value, mask=inside)
-    where, inside = _square(half, row, i, j, s)
-    tl.store(where, 0.5 * value, mask=inside)
-    mirrored = tl.trans(value)
-    where, inside = _square(error, row, j, i, s)
-    tl.store(where, mirrored, mask=inside)
-    where, inside = _square(half, row, j, i, s)
-    tl.store(where, 0.5 * mirrored, mask=inside)
+def _store_mirrored(corner, i, j, s, value):
+    """Write a tile and its mirror image."""
+    here, inside = _square(corner, i, j, s)
+    tl.store(here, value, mask=inside)
+    here, inside = _square(corner, j, i, s)
+    tl.store(here, tl.trans(value), mask=inside)
 
 
 @triton.jit
@@ -179,28 +222,24 @@ def quasi_newton(
     """One quasi-Newton iteration; with Y = M (M/2 - B) the residual is E + Y + Y^T."""
     matrix, row, s, _, i, j = _matrix(table, tiles, BLOCK)
     before = tl.load(size_before + matrix)
-    here, inside = _square(old, row, i, j, s)
+    M_at, B_at = _corner(old, row), _corner(slope, row)
+    here, inside = _square(M_at, i, j, s)
     M = tl.load(here, mask=inside, other=0.0)
     if (before > _ENOUGH) & (before < 1e3):
         above = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (i, j)
         below = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (j, i)
         for start in range(0, s, BLOCK):
             k = start + tl.arange(0, BLOCK)
-            left = _read(_square(old, row, i, k, s))
-            right = 0.5 * _read(_square(old, row, k, j, s)) - _read(_square(slope, row, k, j, s))
-            above = tl.dot(left, right, above, input_precision=PRECISION)
-            left = _read(_square(old, row, j, k, s))
-            right = 0.5 * _read(_square(old, row, k, i, s)) - _read(_square(slope, row, k, i, s))
-            below = tl.dot(left, right, below, input_precision=PRECISION)
-        residual = _read(_square(error, row, i, j, s)) + above + tl.trans(below)
+            right = 0.5 * _read(_square(M_at, k, j, s)) - _read(_square(B_at, k, j, s))
+            above = tl.dot(_read(_square(M_at, i, k, s)), right, above, input_precision=PRECISION)
+            right = 0.5 * _read(_square(M_at, k, i, s)) - _read(_square(B_at, k, i, s))
+            below = tl.dot(_read(_square(M_at, j, k, s)), right, below, input_precision=PRECISION)
+        residual = _read(_square(_corner(error, row), i, j, s)) + above + tl.trans(below)
         M = M + 0.5 * residual
         tl.atomic_max(size + matrix, _largest(residual, inside))
     else:
         tl.atomic_max(size + matrix, before)
-    here, inside = _square(new, row, i, j, s)
-    tl.store(here, M, mask=inside)
-    here, inside = _square(new, row, j, i, s)
-    tl.store(here, tl.trans(M), mask=inside)
+    _store_mirrored(_corner(new, row), i, j, s, M)
 
 
 @triton.jit
@@ -220,10 +259,10 @@ def polar_start(
     if not (tl.load(size + matrix) <= _ENOUGH):
         identity = tl.where(i[:, None] == j[None, :], 1.0, 0.0)
         scale = tl.sqrt(tl.load(squares + matrix))
-        A = _read(_square(error, row, i, j, s)) + identity
-        here, inside = _square(Y, row, i, j, s)
+        A = _read(_square(_corner(error, row), i, j, s)) + identity
+        here, inside = _square(_corner(Y, row), i, j, s)
         tl.store(here, A / scale, mask=inside)
-        here, inside = _square(Z, row, i, j, s)
+        here, inside = _square(_corner(Z, row), i, j, s)
         tl.store(here, identity, mask=inside)
         tl.atomic_max(polar_size + matrix, 1.0)
 
@@ -235,8 +274,8 @@ def polar_factor(table, tiles, Y, Z, T, size_before, size, PRECISION: tl.constex
     before = tl.load(size_before + matrix)
     if before > _ENOUGH:
         identity = tl.where(i[:, None] == j[None, :], 1.0, 0.0)
-        ZY = _product(Z, Y, row, i, j, s, PRECISION, BLOCK)
-        here, inside = _square(T, row, i, j, s)
+        ZY = _square_product(_corner(Z, row), _corner(Y, row), i, j, s, PRECISION, BLOCK)
+        here, inside = _square(_corner(T, row), i, j, s)
         tl.store(here, 1.5 * identity - 0.5 * ZY, mask=inside)
         tl.atomic_max(size + matrix, _largest(identity - ZY, inside))
     else:
@@ -250,14 +289,15 @@ def polar_step(
     """Y <- Y T and Z <- T Z of a Newton-Schulz iteration, or copies once it has converged."""
     matrix, row, s, _, i, j = _matrix(table, tiles, BLOCK)
     before = tl.load(size_before + matrix)
-    here, inside = _square(Y_new, row, i, j, s)
-    there, _ = _square(Z_new, row, i, j, s)
+    Y_at, Z_at, T_at = _corner(Y, row), _corner(Z, row), _corner(T, row)
+    here, inside = _square(_corner(Y_new, row), i, j, s)
+    there, _ = _square(_corner(Z_new, row), i, j, s)
     if before > _ENOUGH:
-        tl.store(here, _product(Y, T, row, i, j, s, PRECISION, BLOCK), mask=inside)
-        tl.store(there, _product(T, Z, row, i, j, s, PRECISION, BLOCK), mask=inside)
+        tl.store(here, _square_product(Y_at, T_at, i, j, s, PRECISION, BLOCK), mask=inside)
+        tl.store(there, _square_product(T_at, Z_at, i, j, s, PRECISION, BLOCK), mask=inside)
     elif before > 0:
-        tl.store(here, _read(_square(Y, row, i, j, s)), mask=inside)
-        tl.store(there, _read(_square(Z, row, i, j, s)), mask=inside)
+        tl.store(here, _read(_square(Y_at, i, j, s)), mask=inside)
+        tl.store(there, _read(_square(Z_at, i, j, s)), mask=inside)
 
 
 @triton.jit
@@ -279,27 +319,20 @@ def land(
     """X' = X_bar - M X and P - M X/a, or X' = Z X_bar and (X' - X)/a."""
     matrix, row, s, r, i, k = _matrix(table, tiles, BLOCK)
     oblique = tl.load(size + matrix) <= _ENOUGH
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, s, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        if oblique:
-            left = _read(_square(M, row, i, j, s))
-            right = _read(_band(row, ahead, "X", j, k, s, r, LAYOUT))
-        else:
-            left = _read(_square(Z, row, i, j, s))
-            right = _read(_band(row, ahead, "X_bar", j, k, s, r, LAYOUT))
-        total = tl.dot(left, right, total, input_precision=PRECISION)
-    a = tl.load(rates)
-    step = tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
-    X = _read(_band(row, ahead, "X", i, k, s, r, LAYOUT))
+    X_at, ahead_at = _base(row, ahead, "X", LAYOUT), _base(row, ahead, "X_bar", LAYOUT)
     if oblique:
-        X_new = _read(_band(row, ahead, "X_bar", i, k, s, r, LAYOUT)) - total
+        total = _wide_product(_corner(M, row), X_at, i, k, s, r, LAYOUT, PRECISION, BLOCK)
+        X_new = _read(_band(ahead_at, i, k, s, r, LAYOUT)) - total
     else:
+        total = _wide_product(_corner(Z, row), ahead_at, i, k, s, r, LAYOUT, PRECISION, BLOCK)
         X_new = total / tl.sqrt(tl.sqrt(tl.load(squares + matrix)))
-    here, inside = _band(row, landed, "X'", i, k, s, r, LAYOUT)
+    here, inside = _band(_base(row, landed, "X'", LAYOUT), i, k, s, r, LAYOUT)
     tl.store(here, X_new, mask=inside)
     if MOMENTUM:
-        here, inside = _band(row, ahead, "P", i, k, s, r, LAYOUT)
+        a = tl.load(rates)
+        step = tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
+        X = _read(_band(X_at, i, k, s, r, LAYOUT))
+        here, inside = _band(_base(row, ahead, "P", LAYOUT), i, k, s, r, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
         tl.store(here, tl.where(oblique, P - step * total, step * (X_new - X)), mask=inside)
 
@@ -308,9 +341,10 @@ def land(
 def correction(table, tiles, error, out, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
     """-E/2 + 3 E^2/8, the second-order expansion of (I + E)^(-1/2) - I."""
     _, row, s, _, i, j = _matrix(table, tiles, BLOCK)
-    square = _product(error, error, row, i, j, s, PRECISION, BLOCK)
-    here, inside = _square(out, row, i, j, s)
-    tl.store(here, 0.375 * square - 0.5 * _read(_square(error, row, i, j, s)), mask=inside)
+    E = _corner(error, row)
+    square = _square_product(E, E, i, j, s, PRECISION, BLOCK)
+    here, inside = _square(_corner(out, row), i, j, s)
+    tl.store(here, 0.375 * square - 0.5 * _read(_square(E, i, j, s)), mask=inside)
 
 
 @triton.jit
@@ -328,17 +362,22 @@ def correct(
     """X = X' + C X'; where X' is too far off for that, X stays and P is 0."""
     matrix, row, s, r, i, k = _matrix(table, tiles, BLOCK)
     if tl.load(size + matrix) <= _REACH:
-        total = _read(_band(row, landed, "X'", i, k, s, r, LAYOUT))
-        for start in range(0, s, BLOCK):
-            j = start + tl.arange(0, BLOCK)
-            left = _read(_square(C, row, i, j, s))
-            right = _read(_band(row, landed, "X'", j, k, s, r, LAYOUT))
-            total = tl.dot(left, right, total, input_precision=PRECISION)
-        here, inside = _band(row, landed, "X", i, k, s, r, LAYOUT)
-        tl.store(here, total, mask=inside)
+        landed_at = _base(row, landed, "X'", LAYOUT)
+        total = _wide_product(_corner(C, row), landed_at, i, k, s, r, LAYOUT, PRECISION, BLOCK)
+        here, inside = _band(_base(row, landed, "X", LAYOUT), i, k, s, r, LAYOUT)
+        tl.store(here, _read(_band(landed_at, i, k, s, r, LAYOUT)) + total, mask=inside)
     elif MOMENTUM:
-        here, inside = _band(row, landed, "P", i, k, s, r, LAYOUT)
+        here, inside = _band(_base(row, landed, "P", LAYOUT), i, k, s, r, LAYOUT)
         tl.store(here, tl.zeros((BLOCK, BLOCK), tl.float32), mask=inside)
+
+
+@triton.jit
+def symmetrise(table, tiles, S, BLOCK: tl.constexpr):
+    """S <- (S + S^T)/2."""
+    _, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    corner = _corner(S, row)
+    value = _read(_square(corner, i, j, s)) + tl.trans(_read(_square(corner, j, i, s)))
+    _store_mirrored(corner, i, j, s, 0.5 * value)
 
 
 @triton.jit
@@ -346,25 +385,21 @@ def tangent(
     table,
     tiles,  # of s x r matrices
     ahead,  # X_bar
-    S,  # X P^T
+    S,  # symmetric part of X P^T
     rates,
     AHEAD: tl.constexpr,  # whether to write X_bar = X + a P too
     LAYOUT: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """P <- P - (S + S^T) X / 2, the projection onto the cotangent space."""
+    """P <- P - S X, the projection onto the cotangent space."""
     _, row, s, r, i, k = _matrix(table, tiles, BLOCK)
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, s, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        symmetric = _read(_square(S, row, i, j, s)) + tl.trans(_read(_square(S, row, j, i, s)))
-        X = _read(_band(row, ahead, "X", j, k, s, r, LAYOUT))
-        total = tl.dot(symmetric, X, total, input_precision=PRECISION)
-    here, inside = _band(row, ahead, "P", i, k, s, r, LAYOUT)
-    P = tl.load(here, mask=inside, other=0.0) - 0.5 * total
+    X_at = _base(row, ahead, "X", LAYOUT)
+    total = _wide_product(_corner(S, row), X_at, i, k, s, r, LAYOUT, PRECISION, BLOCK)
+    here, inside = _band(_base(row, ahead, "P", LAYOUT), i, k, s, r, LAYOUT)
+    P = tl.load(here, mask=inside, other=0.0) - total
     tl.store(here, P, mask=inside)
     if AHEAD:
-        X = _read(_band(row, ahead, "X", i, k, s, r, LAYOUT))
-        here, inside = _band(row, ahead, "X_bar", i, k, s, r, LAYOUT)
+        X = _read(_band(X_at, i, k, s, r, LAYOUT))
+        here, inside = _band(_base(row, ahead, "X_bar", LAYOUT), i, k, s, r, LAYOUT)
         tl.store(here, X + tl.load(rates) * P, mask=inside)

@@ -36,7 +36,7 @@ class Matrix:
         """How X lies in memory, as the kernels tell it apart."""
         if self.rows > self.columns:
             return "tall"
-        aligned = self.columns % 4 == 0 and self.configuration % 16 == 0 and self.momentum % 16 == 0
+        aligned = self.columns % 16 == 0 and self.configuration % 16 == 0 and self.momentum % 16 == 0
         return "aligned" if aligned else "wide"
 
 
@@ -63,7 +63,7 @@ class Matrices:
             s, r = sorted((matrix.rows, matrix.columns))
             length = -(-s // 16) * 16
             if matrix.layout == "aligned":
-                band = -(-band // 4) * 4
+                band = -(-band // 16) * 16
             self.offsets.append(band)
             rows.append([matrix.configuration, matrix.momentum, band, square, s, r, length])
             high, long = range(-(-s // _BLOCK)), range(-(-r // _BLOCK))
@@ -90,12 +90,17 @@ class Matrices:
         """Project the momenta, to the last digit unless a drift follows: then write X + a P to ``ahead``."""
         S = torch.empty(self.square_size, device=self.device)
         out, precision = (S, _FINE) if ahead is None else (ahead, _COARSE)
-        for layout, (bands, squares, _) in self.layouts.items():
-            shared = {"LAYOUT": layout, "PRECISION": precision, "BLOCK": _BLOCK}
+        for layout, (_, squares, _) in self.layouts.items():
             kernel.inner[(len(squares),)](
-                self.table, squares, out, S, LEFT="X", RIGHT="P", DEPTH=_DEPTH, **shared
-            )
-            kernel.tangent[(len(bands),)](self.table, bands, out, S, rates, AHEAD=ahead is not None, **shared)
+                self.table, squares, out, S, RIGHT="P", LAYOUT=layout, PRECISION=precision, BLOCK=_BLOCK,
+                DEPTH=_DEPTH,
+            )  # fmt: skip
+        kernel.symmetrise[(len(self.uppers),)](self.table, self.uppers, S, BLOCK=_BLOCK)
+        for layout, (bands, _, _) in self.layouts.items():
+            kernel.tangent[(len(bands),)](
+                self.table, bands, out, S, rates, AHEAD=ahead is not None, LAYOUT=layout, PRECISION=precision,
+                BLOCK=_BLOCK,
+            )  # fmt: skip
 
     def land(self, ahead: Tensor, rates: Tensor, *, momentum: bool) -> None:
         """Put ``ahead``, the step without constraint, onto the manifold and into the configurations."""
@@ -105,7 +110,7 @@ class Matrices:
         self._gram_error(ahead, error, M, residuals[0], sums, _COARSE)
         for layout, (_, squares, _) in self.layouts.items():
             kernel.inner[(len(squares),)](
-                self.table, squares, ahead, slope, LEFT="X", RIGHT="X_bar", LAYOUT=layout, PRECISION=_COARSE,
+                self.table, squares, ahead, slope, RIGHT="X_bar", LAYOUT=layout, PRECISION=_COARSE,
                 BLOCK=_BLOCK, DEPTH=_DEPTH,
             )  # fmt: skip
         for k in range(_QUASI_NEWTON):

@@ -41,10 +41,11 @@ def check_gradients(buckets: list[Bucket], dynamics: Mapping[int, Dynamics]) -> 
     for (bucket, entry), norm in zip(entries, norms, strict=True):
         # the fourth root leaves room for Gram matrices of Gram matrices; a kick of that size has long
         # lost its meaning on a manifold of size 1, and free parameters follow SGD wherever it goes
-        limit = torch.finfo(entry.dtype).max ** 0.25
-        kick = host(dynamics[bucket.position].kick)
-        if norm * kick > limit and not isinstance(bucket.constraint, Free):
-            entry.grad = entry.grad.to(entry.dtype).clamp(-limit / kick, limit / kick)
+        largest = torch.finfo(entry.dtype).max
+        kick = max(host(dynamics[bucket.position].kick), largest**-0.7)
+        bound = largest**0.25 / kick * min(1.0, bucket.constraint.smallest_length)
+        if norm > bound and not isinstance(bucket.constraint, Free):
+            entry.grad = entry.grad.to(entry.dtype).clamp(-bound, bound)
 
 
 def _host_values(scalars: Sequence[Tensor]) -> list[float]:
