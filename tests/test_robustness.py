@@ -329,6 +329,35 @@ def test_denormal_gradients(constraint: str, move: str, dtype: torch.dtype) -> N
         assert max(cl.diagnostics.violation(optimizer).values()) <= TOLERANCES[dtype]
 
 
+@DTYPES
+@pytest.mark.parametrize("r", [1e-30, 1e-15, 1e6])
+@pytest.mark.parametrize("name", ["circle", "sphere-slack", "sphere"])
+@pytest.mark.parametrize("move", ["colod", "colud", "sgd-momentum"])
+def test_a_manifold_of_any_radius_moves_like_the_unit_one(
+    move: str, name: str, r: float, dtype: torch.dtype
+) -> None:
+    """With gradients in proportion a change of r is a change of units: weight / r stays the same.
+
+    Up to where forces are cut: in float32 at kicks of 4e9, however large the radius.
+    """
+    runs = []
+    for radius in (1.0, r):
+        constraint = EXTREMES[name].constraint(radius)
+        start = spread(1.0).to(dtype)
+        if name == "sphere":
+            start = cl.Sphere(1.0, slack=False).init_(start)
+        parameter = Parameter(start * radius)
+        optimizer = OPTIMIZERS[move]([{"params": [parameter], "constraint": constraint}])
+        generator = torch.Generator().manual_seed(15)
+        for _ in range(10):
+            parameter.grad = radius * normal(generator, (3, 4), dtype)
+            optimizer.step()
+        runs.append(parameter.detach() / radius)
+    assert float((runs[0] - start).abs().max()) > 0.05
+    tolerance = 50 * torch.finfo(dtype).eps
+    torch.testing.assert_close(runs[1], runs[0], rtol=0, atol=tolerance)
+
+
 # Steps that have no direction, no length or no end.
 
 

@@ -103,7 +103,9 @@ def test_orthogonal_matrices(monkeypatch, device, name):
 
 
 def test_orthogonal_matrices_beyond_quasi_newton(monkeypatch, device):
-    compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:3], torch.float32, ORTHOGONAL, size=30.0)
+    # the momentum of a polar step is a difference of TF32 products over the step size
+    tolerance = {torch.float32: 1e-2}
+    compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:3], torch.float32, tolerance, size=30.0)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

@@ -36,7 +36,7 @@ class ConstrainedOptimizer(Optimizer):
     _entries: list[Entry] | None
     _known_groups: list[tuple[int, Constraint, int]]
     _plan: Plan | None
-    _known_options: list[list[Any]] | None
+    _known_options: tuple[list[list[Any]], list[Any]] | None
     _known_dynamics: list[Dynamics]
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
@@ -84,6 +84,7 @@ class ConstrainedOptimizer(Optimizer):
         seed = group["seed"]
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
+        number(group, "weight_decay", where=where)
         self._dynamics(group, where)
         for parameter, name in zip(group["params"], self._names(position), strict=True):
             check_parameter(parameter, constraint, name, group["replicas"], where)
@@ -138,18 +139,24 @@ class ConstrainedOptimizer(Optimizer):
         return loss
 
     def _all_dynamics(self) -> list[Dynamics]:
-        """The dynamics of every group; options that have not changed are not looked at again."""
+        """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
         options = [[group[name] for name in self._options] for group in self.param_groups]
-        if any(isinstance(value, Tensor) for values in options for value in values):
+        decays = [group["weight_decay"] for group in self.param_groups]
+        if any(isinstance(value, Tensor) for values in (*options, decays) for value in values):
             self._known_options = None
-        elif options == self._known_options:
+        elif (options, decays) == self._known_options:
             return self._known_dynamics
         else:
-            self._known_options = options
-        self._known_dynamics = [
-            self._dynamics(group, f"param_groups[{i}]") for i, group in enumerate(self.param_groups)
-        ]
-        return self._known_dynamics
+            self._known_options = options, decays
+        dynamics: list[Dynamics] = []
+        for position, (group, values) in enumerate(zip(self.param_groups, options, strict=True)):
+            number(group, "weight_decay", where=f"param_groups[{position}]")
+            twins = (k for k in range(position) if _identical(options[k], values))
+            twin = next(twins, None)
+            where = f"param_groups[{position}]"
+            dynamics.append(self._dynamics(group, where) if twin is None else dynamics[twin])
+        self._known_dynamics = dynamics
+        return dynamics
 
     def _refuse_without_closure(self, dynamics: list[Dynamics]) -> None:
         for position, each in enumerate(dynamics):
@@ -267,6 +274,14 @@ class ConstrainedOptimizer(Optimizer):
         """Restore from a pickle or a deep copy."""
         super().__setstate__(state)
         self._forget()
+
+
+def _identical(one: list[Any], other: list[Any]) -> bool:
+    """Whether options are the same, without reading numbers that lie on a device."""
+    return all(
+        a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor) or a != b)
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def _cloned(state: dict[str, Any]) -> dict[str, Any]:

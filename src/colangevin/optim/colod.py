@@ -37,7 +37,7 @@ class CoLod(ConstrainedOptimizer):
         ConstraintError: for an option out of range or a parameter its constraint cannot hold.
     """
 
-    _options = ("lr", "temperature", "weight_decay")
+    _options = ("lr", "temperature")
 
     def __init__(
         self,
@@ -58,5 +58,4 @@ class CoLod(ConstrainedOptimizer):
         super().__init__(params, options, seed)
 
     def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped:
-        number(group, "weight_decay", where=where)
         return Overdamped(number(group, "lr", where=where), number(group, "temperature", where=where))

@@ -44,7 +44,7 @@ class CoLud(ConstrainedOptimizer):
         SplittingError: for a string that is no splitting.
     """
 
-    _options = ("lr", "friction", "temperature", "splitting", "weight_decay")
+    _options = ("lr", "friction", "temperature", "splitting")
 
     def __init__(
         self,
@@ -69,7 +69,6 @@ class CoLud(ConstrainedOptimizer):
         super().__init__(params, options, seed)
 
     def _dynamics(self, group: dict[str, Any], where: str) -> Underdamped:
-        number(group, "weight_decay", where=where)
         rates = langevin_rates(
             number(group, "lr", where=where),
             number(group, "friction", where=where),

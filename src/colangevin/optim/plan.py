@@ -57,10 +57,11 @@ class Plan:
             for entry, layout in zip(entries, layouts, strict=True)
             if layout is not None and entry.numel and segment < dynamics[entry.position].segments
         ]
+        first = _first_alike(dynamics)
         buckets: dict[object, Bucket] = {}
         families: dict[tuple[int, Family], list[Entry]] = {}
         for entry in self.active:
-            alike = dynamics.index(dynamics[entry.position])
+            alike = first[entry.position]
             kind = family(entry, dynamics[entry.position])
             if kind is not None:
                 families.setdefault((alike, kind), []).append(entry)
@@ -87,7 +88,12 @@ class Plan:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
 
 
+def _first_alike(dynamics: list[Dynamics]) -> list[int]:
+    """For every group the first that shares its dynamics."""
+    return [next(k for k, other in enumerate(dynamics) if other is each) for each in dynamics]
+
+
 def _forms(dynamics: list[Dynamics]) -> list[object]:
     """Which groups move alike, and in which form."""
-    forms: list[object] = [dynamics.index(each) for each in dynamics]
-    return forms + [(type(each), each.noisy, getattr(each, "splitting", None)) for each in dynamics]
+    forms = [(type(each), each.noisy, getattr(each, "splitting", None)) for each in dynamics]
+    return [*_first_alike(dynamics), *forms]

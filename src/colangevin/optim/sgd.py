@@ -39,7 +39,7 @@ class ConstrainedSGD(ConstrainedOptimizer):
         ConstraintError: for an option out of range or a parameter its constraint cannot hold.
     """
 
-    _options = ("lr", "momentum", "temperature", "weight_decay")
+    _options = ("lr", "momentum", "temperature")
 
     def __init__(
         self,
@@ -62,7 +62,6 @@ class ConstrainedSGD(ConstrainedOptimizer):
         super().__init__(params, options, seed)
 
     def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped | Underdamped:
-        number(group, "weight_decay", where=where)
         lr = number(group, "lr", where=where)
         momentum = host(number(group, "momentum", below=1, where=where))
         tau = number(group, "temperature", where=where)
