@@ -440,6 +440,18 @@ def test_a_great_circle_keeps_the_speed_however_many_turns_it_takes(
 
 
 @DTYPES
+@pytest.mark.parametrize("slack", [True, False])
+def test_a_great_circle_keeps_a_momentum_whose_square_vanishes(slack: bool, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(16)
+    sphere = cl.Sphere(1.5, slack=slack)
+    q = sphere.lift(placed(sphere, normal(generator, (6, 4), dtype)).unsqueeze(0))
+    tiny = torch.finfo(dtype).tiny ** 0.65
+    p = tiny * sphere.tangent(q, normal(generator, tuple(q.shape), dtype))
+    _, p_new = sphere.drift(q, p, 0.1)
+    torch.testing.assert_close(p_new / tiny, p / tiny, rtol=0, atol=8 * torch.finfo(dtype).eps)
+
+
+@DTYPES
 @pytest.mark.parametrize("speed", [1e-6, 1.0, 1e6, 1e12])
 def test_the_cotangency_of_a_circle_is_relative_to_its_momentum(speed: float, dtype: torch.dtype) -> None:
     """Angular velocities are cotangent by construction, whatever their size."""

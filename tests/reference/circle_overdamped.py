@@ -1,8 +1,8 @@
 r"""Circle constraint, overdamped Langevin (c-CoLod).
 
 Leimkuhler et al. 2021, Appendix B.3 "Circle constraint, overdamped Langevin (c-CoLod)",
-eq. OL_circle_discr. The constraint is theta^2 + xi^2 = r^2, one slack xi for each weight theta
-(eq. circleConstraint).
+Eq. 46. The constraint is theta^2 + xi^2 = r^2, one slack xi for each weight theta
+(Eq. 2).
 
 Corrected slip: the paper projects with arctan(xi / theta), which sends every point to the half
 circle theta >= 0. The angle of a point is atan2(xi, theta).

@@ -1,6 +1,6 @@
 r"""Unconstrained parameters theta^u: the overdamped step and the letters A, B, O.
 
-Leimkuhler et al. 2021. Overdamped: first line of eq. OL_circle_discr (Appendix B.3).
+Leimkuhler et al. 2021. Overdamped: first line of Eq. 46 (Appendix B.3).
 Letters: the lines for theta^u and p^u in the displays (A), (B), (O) of Appendix B.4.
 """
 

@@ -1,18 +1,18 @@
 r"""General constraint g(q) = 0, g from R^d to R^m, on a flat configuration q = (theta, xi).
 
 Leimkuhler et al. 2021, Appendix B.1 "Discretization of constrained overdamped Langevin (general
-constraint)", eqs. OLdiscretization1 and OLdiscretization2; Appendix B.2 "Discretization of
-constrained underdamped Langevin (general constraint)", eqs. UL_Bstep and UL_Ostep; the projection
-of eq. OL_definitionPi (Appendix A). The A component is RATTLE, as eq. ogConstraint_A_RATTLE0
+constraint)", Eqs. 40 and 41; Appendix B.2 "Discretization of
+constrained underdamped Langevin (general constraint)", Eqs. 43 and 44; the projection
+of Appendix A. The A component is RATTLE, as Eq. 55
 (Appendix B.6) writes it for one constraint.
 
 J is the (m, d) Jacobian of g, so that the paper's nabla_q g is J^T. The gradient `grad` and the
 noise have length d; the slack entries of `grad` are zero.
 
 Corrected slips:
-    * UL_Ostep prints p_xi_bar = exp(-gamma h) p_c + ...; the old momentum there is p_xi.
-    * The Pi_w of eq. expressionPiw is what must be subtracted from the identity, though UL_Bstep
-      and UL_Ostep apply it as the projection itself, and its two off-diagonal blocks are
+    * Eq. 44 prints p_xi_bar = exp(-gamma h) p_c + ...; the old momentum there is p_xi.
+    * The Pi_w of Eq. 42 is what must be subtracted from the identity, though Eqs. 43
+      and 44 apply it as the projection itself, and its two off-diagonal blocks are
       exchanged. OL_definitionPi has neither problem.
     * Cotangency is printed once as nabla_q g(q) p = 0; it is J(q) p = 0.
 """
@@ -32,7 +32,7 @@ ACCEPTED = 1e-11  # what the last iterate must satisfy: rounding may keep it abo
 
 
 def project(g: Constraint, q: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-    """Project the momentum with Pi = I - J^T (J J^T)^-1 J, eq. OL_definitionPi.
+    """Project the momentum with Pi = I - J^T (J J^T)^-1 J, Appendix A.
 
     Returns:
         The unchanged q and the projected p.
@@ -101,7 +101,7 @@ def orthogonal_projection(g: Constraint, q_bar: Tensor) -> tuple[Tensor, Tensor]
 
 
 def overdamped(g: Constraint, q: Tensor, grad: Tensor, h: float, tau: float, noise: Tensor) -> Tensor:
-    """Take one step of eq. OLdiscretization1, projecting along J(q_n)^T.
+    """Take one step of Eq. 40, projecting along J(q_n)^T.
 
     Returns:
         The new q.
@@ -114,7 +114,7 @@ def overdamped(g: Constraint, q: Tensor, grad: Tensor, h: float, tau: float, noi
 def overdamped_orthogonal(
     g: Constraint, q: Tensor, grad: Tensor, h: float, tau: float, noise: Tensor
 ) -> Tensor:
-    """Take one step of eq. OLdiscretization2, projecting along J(q_{n+1})^T.
+    """Take one step of Eq. 41, projecting along J(q_{n+1})^T.
 
     Returns:
         The new q.
@@ -125,7 +125,7 @@ def overdamped_orthogonal(
 
 
 def step_a(g: Constraint, q: Tensor, p: Tensor, h: float) -> tuple[Tensor, Tensor]:
-    """Drift by RATTLE, as eq. ogConstraint_A_RATTLE0; lam stands for h times its multiplier.
+    """Drift by RATTLE, as Eq. 55; lam stands for h times its multiplier.
 
     Returns:
         The new (q, p).
@@ -137,7 +137,7 @@ def step_a(g: Constraint, q: Tensor, p: Tensor, h: float) -> tuple[Tensor, Tenso
 
 
 def step_b(g: Constraint, q: Tensor, p: Tensor, grad: Tensor, h: float) -> tuple[Tensor, Tensor]:
-    """Kick, then project, eq. UL_Bstep.
+    """Kick, then project, Eq. 43.
 
     Returns:
         The new (q, p).
@@ -149,7 +149,7 @@ def step_b(g: Constraint, q: Tensor, p: Tensor, grad: Tensor, h: float) -> tuple
 def step_o(
     g: Constraint, q: Tensor, p: Tensor, h: float, gamma: float, tau: float, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Apply the exact Ornstein-Uhlenbeck step, then project, eq. UL_Ostep.
+    """Apply the exact Ornstein-Uhlenbeck step, then project, Eq. 44.
 
     Returns:
         The new (q, p).

@@ -1,8 +1,8 @@
 r"""Orthogonality constraint, overdamped Langevin (o-CoLod).
 
 Leimkuhler et al. 2021, Section 4.3, Algorithm 1; derived in Appendix B.5 "Orthogonality
-constraint, overdamped Langevin dynamics (o-CoLod)", eqs. OLdiscr_orthogonalConstraint and
-quasiNewton_orthogonalConstraint. Constraint Q^T Q = I_s for Q of shape (r, s).
+constraint, overdamped Langevin dynamics (o-CoLod)",
+Eq. 54. Constraint Q^T Q = I_s for Q of shape (r, s).
 
 Corrected slip: Section 4.3 takes Q = W when W has no more rows than columns. As in Appendix B.5
 it is the other way round: Q must be the tall one, r >= s.

@@ -1,6 +1,6 @@
 r"""Orthogonality constraint, underdamped Langevin (o-CoLud).
 
-Leimkuhler et al. 2021, Section 4.3, eq. projectmom and Algorithm 2; the displays (A, OG),
+Leimkuhler et al. 2021, Section 4.3, Eq. 14 and Algorithm 2; the displays (A, OG),
 (B, OG), (O, OG) of Appendix B.6 "Orthogonality constraint, underdamped Langevin (o-CoLud)".
 Constraint Q^T Q = I_s for Q of shape (r, s), r >= s; cotangency P^T Q + Q^T P = 0.
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 
 def project(Q: Tensor, P: Tensor) -> tuple[Tensor, Tensor]:
-    """Project the momentum onto the cotangent space at Q, eq. projectmom.
+    """Project the momentum onto the cotangent space at Q, Eq. 14.
 
     Returns:
         The unchanged Q and the projected P.

@@ -1,9 +1,9 @@
 r"""Sphere constraint: every row of q, of shape (rows, n), has norm r.
 
-Leimkuhler et al. 2021, Section 3 "Neural Networks with Constraints", eq. sphereconstraint. The
+Leimkuhler et al. 2021, Section 3 "Neural Networks with Constraints", Eq. 3. The
 paper states the constraint and leaves the method open. What follows specialises its general
-steps: eq. OLdiscretization2 (Appendix B.1) for the overdamped step, eqs. UL_Bstep and UL_Ostep
-(Appendix B.2) for B and O, and the great circle, which solves the A component of eq. Bcomponent
+steps: Eq. 41 (Appendix B.1) for the overdamped step, Eqs. 43 and 44
+(Appendix B.2) for B and O, and the great circle, which solves the A component of Eq. 13
 exactly. With n = 2 and q = (theta, xi) the row is one circle of Appendix B.3 and B.4.
 
 With slack, the last column of q holds xi and the last column of grad is zero.

@@ -295,7 +295,7 @@ def test_general_a_equals_the_orthogonal_a(name: str) -> None:
 
 
 def test_general_overdamped_equals_algorithm_1() -> None:
-    """Both are eq. OLdiscretization1 once the loop has converged (TOL)."""
+    """Both are Eq. 40 once the loop has converged (TOL)."""
     case = CLOSED["orthogonal-tall"]
     h, tau = 0.05, 0.05
     Q = orthogonal_overdamped.step(
@@ -307,7 +307,7 @@ def test_general_overdamped_equals_algorithm_1() -> None:
 
 
 def test_general_orthogonal_overdamped_equals_the_circle_step() -> None:
-    """Both are eq. OLdiscretization2 with the circle constraint (TOL)."""
+    """Both are Eq. 41 with the circle constraint (TOL)."""
     case = CLOSED["circle"]
     n = case.q.numel() // 2
     r = torch.hypot(case.q[:n], case.q[n:])
@@ -319,7 +319,7 @@ def test_general_orthogonal_overdamped_equals_the_circle_step() -> None:
 
 
 def test_general_orthogonal_overdamped_equals_the_sphere_step() -> None:
-    """Both are eq. OLdiscretization2 with the sphere constraint (TOL)."""
+    """Both are Eq. 41 with the sphere constraint (TOL)."""
     case = CLOSED["sphere"]
     q = general.overdamped_orthogonal(case.g, case.q, case.grad, H, 0.1, case.noise)
     q_closed = sphere.overdamped(case.q.view(3, 4), case.grad.view(3, 4), H, 0.1, 1.3, case.noise.view(3, 4))
@@ -327,7 +327,7 @@ def test_general_orthogonal_overdamped_equals_the_sphere_step() -> None:
 
 
 def test_general_orthogonal_overdamped_is_the_polar_factor() -> None:
-    """With orthonormal columns eq. OLdiscretization2 gives U V^T of Q_bar = U S V^T (TOL)."""
+    """With orthonormal columns Eq. 41 gives U V^T of Q_bar = U S V^T (TOL)."""
     case = CLOSED["orthogonal-tall"]
     q = general.overdamped_orthogonal(case.g, case.q, case.grad, 0.05, 0.1, case.noise)
     Q_bar = free.overdamped(case.q, case.grad, 0.05, 0.1, case.noise).view(5, 3)
@@ -336,7 +336,7 @@ def test_general_orthogonal_overdamped_is_the_polar_factor() -> None:
 
 
 def test_general_overdamped_reports_a_missing_projection() -> None:
-    """The oblique line of eq. OLdiscretization1 misses the circle after a tangent step > r."""
+    """The oblique line of Eq. 40 misses the circle after a tangent step > r."""
     q = torch.tensor([1.0, 0.0], dtype=torch.float64)
     grad = torch.tensor([0.0, -1.0], dtype=torch.float64)
     noise = torch.zeros(2, dtype=torch.float64)

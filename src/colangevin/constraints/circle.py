@@ -26,7 +26,7 @@ _EDIT_ULPS = 4.0
 
 
 class Circle(Constraint):
-    r"""Bound the magnitude of every single weight, :math:`|\theta_i| \le r_i` (eq. circleConstraint).
+    r"""Bound the magnitude of every single weight, :math:`|\theta_i| \le r_i` (Eq. 2).
 
     The configuration is the angle :math:`\beta` from the slack axis and the momentum its velocity:
 

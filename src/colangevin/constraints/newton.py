@@ -60,8 +60,8 @@ def cotangent(J: Tensor, p: Tensor, what: str) -> Tensor:
 def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tensor]:
     r"""The point of the manifold for a step from ``q`` that aims at ``q_bar``.
 
-    First :math:`q' = \bar q - J(q)^T \lambda` (eq. OLdiscretization1), by Newton on :math:`\lambda` with
-    the matrix :math:`J(q') J(q)^T`; then :math:`q' = \bar q - J(q')^T \lambda` (eq. OLdiscretization2); then
+    First :math:`q' = \bar q - J(q)^T \lambda` (Eq. 40), by Newton on :math:`\lambda` with
+    the matrix :math:`J(q') J(q)^T`; then :math:`q' = \bar q - J(q')^T \lambda` (Eq. 41); then
     both again for half the step, and so on.
 
     Args:

@@ -25,7 +25,7 @@ _TOLERANCE = 8.0
 
 @dataclass(frozen=True)
 class Orthogonal(Constraint):
-    r"""Orthonormal rows or columns (eq. orthogonalConstraint).
+    r"""Orthonormal rows or columns (Eq. 4).
 
     A weight of rank 2 or more is flattened to (n_out, rest), which is its configuration; in the formulas Q,
     :math:`r \times s` with :math:`r \ge s`, is that matrix, or its transpose when it is wide (as almost every
@@ -38,8 +38,8 @@ class Orthogonal(Constraint):
 
     The projection is the paper's quasi-Newton iteration :math:`Q^{(k+1)} = Q^{(k)} - \frac12 Q (Q^{(k)T}
     Q^{(k)} - I)` wherever it converges, and the polar factor :math:`\bar Q (\bar Q^T \bar Q)^{-1/2}`
-    wherever it does not, so that no step leaves the manifold (eqs. quasiNewton_orthogonalConstraint and
-    OLdiscretization2).
+    wherever it does not, so that no step leaves the manifold (Eqs. 54 and
+    41).
 
     Leimkuhler et al. 2021, Algorithms 1 and 2 and appendix "Orthogonality constraint".
     """
@@ -172,7 +172,7 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
 
     In Gram form: with :math:`A = \bar Q^T \bar Q` and :math:`B = Q^T \bar Q`, the iterate :math:`Q^{(k)} =
     \bar Q - Q M` has :math:`Q^{(k)T} Q^{(k)} = A - MB - (MB)^T + M^2 = A + Y + Y^T` with :math:`Y =
-    M(\frac12 M - B)`, and the iteration (eq. quasiNewton_orthogonalConstraint) reads :math:`M \leftarrow M +
+    M(\frac12 M - B)`, and the iteration (Eq. 54) reads :math:`M \leftarrow M +
     \frac12 (Q^{(k)T} Q^{(k)} - I)`: it costs one s x s product.
 
     Returns:

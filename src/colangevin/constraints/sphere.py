@@ -22,7 +22,7 @@ __all__ = ["Sphere"]
 
 
 class Sphere(Constraint):
-    r"""Bound or fix the norm of every row of a weight (eq. sphereconstraint).
+    r"""Bound or fix the norm of every row of a weight (Eq. 3).
 
     A row is a slice along dimension 0, flattened: an output unit's weights, a convolution filter. Its
     configuration is the row, with its slack :math:`\xi` as a last entry when there is one, on the sphere

@@ -1,4 +1,4 @@
-"""The letters A, B and O of the constrained underdamped dynamics (eq. Bcomponent), as pure functions.
+"""The letters A, B and O of the constrained underdamped dynamics (Eq. 13), as pure functions.
 
 Each takes a feasible pair (q, p) and returns one; noise is an argument.
 """

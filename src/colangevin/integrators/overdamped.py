@@ -1,4 +1,4 @@
-"""One step of constrained overdamped Langevin dynamics (eq. constrainedOverdampedLangevin)."""
+"""One step of constrained overdamped Langevin dynamics (Eq. 7)."""
 
 import math
 from collections.abc import Sequence

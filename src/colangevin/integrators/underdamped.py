@@ -1,4 +1,4 @@
-"""One step of constrained underdamped Langevin dynamics (eq. constrainedUnderdampedLangevin_sde)."""
+"""One step of constrained underdamped Langevin dynamics (Eq. 12)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

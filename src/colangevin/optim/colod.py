@@ -23,7 +23,7 @@ class CoLod(ConstrainedOptimizer):
     multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
     temperature T is ``temperature=T / N``.
 
-    Leimkuhler et al. 2021, eqs. constrainedOverdampedLangevin and OLdiscretization2, Algorithm 1.
+    Leimkuhler et al. 2021, Eqs. 7 and 41, Algorithm 1.
 
     Args:
         params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.

@@ -27,7 +27,7 @@ class CoLud(ConstrainedOptimizer):
     temperature multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
     temperature T is ``temperature=T / N``. OBA and BOA sample to first order in h, BAOAB to second.
 
-    Leimkuhler et al. 2021, eqs. constrainedUnderdampedLangevin_sde and Bcomponent, Algorithm 2.
+    Leimkuhler et al. 2021, Eqs. 12 and 13, Algorithm 2.
 
     Args:
         params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.
