@@ -124,6 +124,6 @@ def finite_replicas(stack: Stack) -> Tensor:
 
 
 @torch.no_grad()
-def test_accuracy(stack: Stack, sets: tuple[Tensor, ...]) -> Tensor:
+def accuracy(stack: Stack, sets: tuple[Tensor, ...]) -> Tensor:
     """Share of test points on the right side, shape (replicas,)."""
     return ((stack.forward(sets[2]) > 0) == (sets[3] > 0.5)).float().mean(1)

@@ -25,9 +25,9 @@ def setting(device: str):
 def accuracy_table(stacks, sets) -> str:
     lines = []
     for tau, stack, part in zip(TEMPERATURES, stacks, sets, strict=True):
-        accuracy = spiral_runs.test_accuracy(stack, part).cpu()
+        reached = spiral_runs.accuracy(stack, part).cpu()
         for depth in DEPTHS:
-            values = accuracy[torch.tensor(stack.depths) == depth]
+            values = reached[torch.tensor(stack.depths) == depth]
             lines.append(f"tau {tau:g} depth {depth}: {100 * values.mean():.1f} +- {100 * values.std():.1f}")
     return "\n".join(lines)
 
