@@ -398,9 +398,12 @@ def assert_on_hard_manifold(name: str, method: str, dtype: torch.dtype, steps: i
     else:
         optimizer = cl.CoLud([group], lr=0.1, friction=1.0, temperature=0.05, seed=7)
     first = parameter.detach().clone()
-    relative, absolute = (1e-14, 1e-13) if dtype == torch.float64 else (8e-6, 2e-5)
-    path = run_noisily(optimizer, steps, relative)
-    assert max(float(g(weight).abs().max()) for weight in path) <= absolute
+    # 32 roundings of q are where a landing is accepted; what |g| they make depends on the size of q
+    tolerance = 33 * torch.finfo(dtype).eps
+    path = run_noisily(optimizer, steps, tolerance)
+    for weight in path:
+        largest = max(1.0, float(weight.abs().max()))
+        assert float(g(weight).abs().max()) <= 10 * tolerance * largest**3
     assert float((path[-1] - first).norm()) > 0.1
 
 

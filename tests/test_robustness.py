@@ -1,8 +1,8 @@
 """Nothing explodes: from finite gradients of any size every step stays finite, on the manifold, cotangent.
 
 Tolerances, for weights of a few dozen entries: relative violation and cotangency of 2e-6 in float32 (17
-roundings; orthogonality alone stops its iteration at 8) and 1e-12 in float64 (4,500 roundings, for Newton's
-method on general constraints).
+roundings; orthogonality alone stops its iteration at 8) and 1e-12 in float64. General constraints accept a
+landing at 32 roundings, so there it is 4e-6 in float32.
 """
 
 import math
@@ -21,6 +21,7 @@ from colangevin.constraints import Constraint
 from colangevin.optim.base import ConstrainedOptimizer
 
 TOLERANCES = {torch.float32: 2e-6, torch.float64: 1e-12}
+IMPLICIT_TOLERANCES = {torch.float32: 4e-6, torch.float64: 1e-12}
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCES, ids=["float32", "float64"])
 
 SCALES = [1e-8, 1e-4, 1.0, 1e4, 1e8]
@@ -178,7 +179,7 @@ def run_implicit(
     for _ in range(steps):
         parameter.grad = scale * normal(generator, (2, 2), dtype)
         optimizer.step()
-        assert_feasible(optimizer, TOLERANCES[dtype])
+        assert_feasible(optimizer, IMPLICIT_TOLERANCES[dtype])
 
 
 @DTYPES

@@ -168,12 +168,8 @@ class Sphere(Constraint):
 
     def _normalise(self, q_bar: Tensor, q: Tensor) -> Tensor:
         """Scale to r q_bar / |q_bar|; a row that fell on the centre has no direction and stays at q."""
-        # divided by its largest entry first: neither the longest step nor the smallest radius overflows
-        peak = q_bar.abs().amax(-1, keepdim=True)
-        lost = peak <= torch.finfo(q.dtype).tiny
-        x = q_bar / peak.masked_fill(lost, 1)
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).masked_fill(lost, 1)
-        return torch.where(lost, q, self._r(q) * (x / norm))
+        length, direction = _polar_form(q_bar)
+        return torch.where(length > 0, self._r(q) * direction, q)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         rows = self._rows(grad)
@@ -185,9 +181,9 @@ class Sphere(Constraint):
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         r = self._r(q)
-        s = torch.linalg.vector_norm(p, dim=-1, keepdim=True)
-        phi = (a * s / r).clamp_max(torch.finfo(p.dtype).max)
-        x, u = q / r, ratio(p, s)  # both of length 1, or u = 0
+        s, u = _polar_form(p)
+        x = q / r  # of length 1 as u is, unless p = 0
+        phi = (a * (s / r)).clamp_max(torch.finfo(p.dtype).max)
         q_new = self._normalise(r * (phi.cos() * x + phi.sin() * u), q)
         return q_new, self.tangent(q_new, s * (phi.cos() * u - phi.sin() * x))
 
@@ -202,3 +198,12 @@ class Sphere(Constraint):
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         inner = (q / self._r(q) * p).sum(-1).abs()
         return ratio(inner, torch.linalg.vector_norm(p, dim=-1)).amax(1)
+
+
+def _polar_form(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Lengths and directions of rows; divided by its largest entry first, no row over- or underflows."""
+    peak = rows.abs().amax(-1, keepdim=True)
+    zero = peak <= torch.finfo(rows.dtype).tiny
+    scaled = rows / peak.masked_fill(zero, 1)
+    norm = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).masked_fill(zero, 1)
+    return (peak * norm).masked_fill(zero, 0), (scaled / norm).masked_fill(zero, 0)

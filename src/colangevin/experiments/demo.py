@@ -61,7 +61,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
-    parser.add_argument("--epochs", type=_positive, default=650, help="passes over the data")
+    parser.add_argument("--epochs", type=_positive, default=600, help="passes over the data")
     parser.add_argument("--runs", type=_positive, default=2, help="repetitions of each method")
     parser.add_argument("--depth", type=_positive, default=8, help="hidden layers, at least 2")
     options = parser.parse_args(arguments)

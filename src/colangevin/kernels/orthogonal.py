@@ -32,7 +32,7 @@ _REACH = tl.constexpr(REACH)
 
 
 @triton.jit
-def _matrix(table, tiles, BLOCK: tl.constexpr):
+def _matrix(table, tiles, LAYOUT: tl.constexpr, BLOCK: tl.constexpr):
     """The program's matrix: number, row of the table, s, r, strides; and the rows and columns of its tile."""
     program = tl.program_id(0)
     matrix = tl.load(tiles + 3 * program)
@@ -40,6 +40,8 @@ def _matrix(table, tiles, BLOCK: tl.constexpr):
     j = tl.load(tiles + 3 * program + 2) * BLOCK + tl.arange(0, BLOCK)
     row = table + matrix * _COLUMNS
     s, r = tl.load(row + 4).to(tl.int32), tl.load(row + 5).to(tl.int32)
+    if LAYOUT == "aligned":  # rows begin at multiples of 64 bytes; the compiler has to hear it here
+        r = tl.multiple_of(r, 16)
     return matrix, row, s, r, i, j
 
 
@@ -63,8 +65,6 @@ def _band(base, i, k, s, r, LAYOUT: tl.constexpr):
     inside = (i[:, None] < s) & (k[None, :] < r)
     if LAYOUT == "tall":  # the weight is X^T
         return base + k[None, :] * s + i[:, None], inside
-    if LAYOUT == "aligned":  # every row begins at a multiple of 64 bytes
-        r = tl.multiple_of(r, 16)
     return base + i[:, None] * r + k[None, :], inside
 
 
@@ -88,14 +88,21 @@ def _read(where):
 
 
 @triton.jit
+def _read_square(corner, i, j, s):
+    """Rows i and columns j of an s x s matrix, 0 outside; the padding of its rows is 0 and may be read."""
+    inside = (i[:, None] < s) & (j[None, :] < corner[1])
+    return tl.load(corner[0] + i[:, None] * corner[1] + j[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
 def _square_product(left, right, i, j, s, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
     """Tile (i, j) of the product of two s x s matrices."""
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, s, BLOCK):
         k = start + tl.arange(0, BLOCK)
         total = tl.dot(
-            _read(_square(left, i, k, s)),
-            _read(_square(right, k, j, s)),
+            _read_square(left, i, k, s),
+            _read_square(right, k, j, s),
             total,
             input_precision=PRECISION,
         )
@@ -134,7 +141,7 @@ def _wide_product(
     for start in range(0, s, BLOCK):
         j = start + tl.arange(0, BLOCK)
         total = tl.dot(
-            _read(_square(square, i, j, s)),
+            _read_square(square, i, j, s),
             _read(_band(band, j, k, s, r, LAYOUT)),
             total,
             input_precision=PRECISION,
@@ -163,7 +170,7 @@ def inner(
     DEPTH: tl.constexpr,
 ):
     """X R^T."""
-    _, row, s, r, i, j = _matrix(table, tiles, BLOCK)
+    _, row, s, r, i, j = _matrix(table, tiles, LAYOUT, BLOCK)
     left, right = _base(row, ahead, "X", LAYOUT), _base(row, ahead, RIGHT, LAYOUT)
     total = _long_product(left, right, i, j, s, r, LAYOUT, PRECISION, BLOCK, DEPTH)
     here, inside = _square(_corner(out, row), i, j, s)
@@ -185,7 +192,7 @@ def gram_error(
     DEPTH: tl.constexpr,
 ):
     """How far X X^T is from I."""
-    matrix, row, s, r, i, j = _matrix(table, tiles, BLOCK)
+    matrix, row, s, r, i, j = _matrix(table, tiles, LAYOUT, BLOCK)
     base = _base(row, matrices, "workspace", LAYOUT)
     total = _long_product(base, base, i, j, s, r, LAYOUT, PRECISION, BLOCK, DEPTH)
     value = total - tl.where(i[:, None] == j[None, :], 1.0, 0.0)
@@ -220,7 +227,7 @@ def quasi_newton(
     BLOCK: tl.constexpr,
 ):
     """One quasi-Newton iteration; with Y = M (M/2 - B) the residual is E + Y + Y^T."""
-    matrix, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    matrix, row, s, _, i, j = _matrix(table, tiles, "square", BLOCK)
     before = tl.load(size_before + matrix)
     M_at, B_at = _corner(old, row), _corner(slope, row)
     here, inside = _square(M_at, i, j, s)
@@ -230,11 +237,11 @@ def quasi_newton(
         below = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (j, i)
         for start in range(0, s, BLOCK):
             k = start + tl.arange(0, BLOCK)
-            right = 0.5 * _read(_square(M_at, k, j, s)) - _read(_square(B_at, k, j, s))
-            above = tl.dot(_read(_square(M_at, i, k, s)), right, above, input_precision=PRECISION)
-            right = 0.5 * _read(_square(M_at, k, i, s)) - _read(_square(B_at, k, i, s))
-            below = tl.dot(_read(_square(M_at, j, k, s)), right, below, input_precision=PRECISION)
-        residual = _read(_square(_corner(error, row), i, j, s)) + above + tl.trans(below)
+            right = 0.5 * _read_square(M_at, k, j, s) - _read_square(B_at, k, j, s)
+            above = tl.dot(_read_square(M_at, i, k, s), right, above, input_precision=PRECISION)
+            right = 0.5 * _read_square(M_at, k, i, s) - _read_square(B_at, k, i, s)
+            below = tl.dot(_read_square(M_at, j, k, s), right, below, input_precision=PRECISION)
+        residual = _read_square(_corner(error, row), i, j, s) + above + tl.trans(below)
         M = M + 0.5 * residual
         tl.atomic_max(size + matrix, _largest(residual, inside))
     else:
@@ -255,11 +262,11 @@ def polar_start(
     BLOCK: tl.constexpr,
 ):
     """Y = A / |A|_F and Z = I for the matrices on which quasi-Newton failed."""
-    matrix, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    matrix, row, s, _, i, j = _matrix(table, tiles, "square", BLOCK)
     if not (tl.load(size + matrix) <= _ENOUGH):
         identity = tl.where(i[:, None] == j[None, :], 1.0, 0.0)
         scale = tl.sqrt(tl.load(squares + matrix))
-        A = _read(_square(_corner(error, row), i, j, s)) + identity
+        A = _read_square(_corner(error, row), i, j, s) + identity
         here, inside = _square(_corner(Y, row), i, j, s)
         tl.store(here, A / scale, mask=inside)
         here, inside = _square(_corner(Z, row), i, j, s)
@@ -270,7 +277,7 @@ def polar_start(
 @triton.jit
 def polar_factor(table, tiles, Y, Z, T, size_before, size, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
     """T = (3 I - Z Y)/2 of a Newton-Schulz iteration."""
-    matrix, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    matrix, row, s, _, i, j = _matrix(table, tiles, "square", BLOCK)
     before = tl.load(size_before + matrix)
     if before > _ENOUGH:
         identity = tl.where(i[:, None] == j[None, :], 1.0, 0.0)
@@ -287,7 +294,7 @@ def polar_step(
     table, tiles, Y, Z, T, Y_new, Z_new, size_before, PRECISION: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Y <- Y T and Z <- T Z of a Newton-Schulz iteration, or copies once it has converged."""
-    matrix, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    matrix, row, s, _, i, j = _matrix(table, tiles, "square", BLOCK)
     before = tl.load(size_before + matrix)
     Y_at, Z_at, T_at = _corner(Y, row), _corner(Z, row), _corner(T, row)
     here, inside = _square(_corner(Y_new, row), i, j, s)
@@ -296,8 +303,8 @@ def polar_step(
         tl.store(here, _square_product(Y_at, T_at, i, j, s, PRECISION, BLOCK), mask=inside)
         tl.store(there, _square_product(T_at, Z_at, i, j, s, PRECISION, BLOCK), mask=inside)
     elif before > 0:
-        tl.store(here, _read(_square(Y_at, i, j, s)), mask=inside)
-        tl.store(there, _read(_square(Z_at, i, j, s)), mask=inside)
+        tl.store(here, _read_square(Y_at, i, j, s), mask=inside)
+        tl.store(there, _read_square(Z_at, i, j, s), mask=inside)
 
 
 @triton.jit
@@ -317,7 +324,7 @@ def land(
     BLOCK: tl.constexpr,
 ):
     """X' = X_bar - M X and P - M X/a, or X' = Z X_bar and (X' - X)/a."""
-    matrix, row, s, r, i, k = _matrix(table, tiles, BLOCK)
+    matrix, row, s, r, i, k = _matrix(table, tiles, LAYOUT, BLOCK)
     oblique = tl.load(size + matrix) <= _ENOUGH
     X_at, ahead_at = _base(row, ahead, "X", LAYOUT), _base(row, ahead, "X_bar", LAYOUT)
     if oblique:
@@ -340,11 +347,11 @@ def land(
 @triton.jit
 def correction(table, tiles, error, out, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
     """-E/2 + 3 E^2/8, the second-order expansion of (I + E)^(-1/2) - I."""
-    _, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    _, row, s, _, i, j = _matrix(table, tiles, "square", BLOCK)
     E = _corner(error, row)
     square = _square_product(E, E, i, j, s, PRECISION, BLOCK)
     here, inside = _square(_corner(out, row), i, j, s)
-    tl.store(here, 0.375 * square - 0.5 * _read(_square(E, i, j, s)), mask=inside)
+    tl.store(here, 0.375 * square - 0.5 * _read_square(E, i, j, s), mask=inside)
 
 
 @triton.jit
@@ -360,7 +367,7 @@ def correct(
     BLOCK: tl.constexpr,
 ):
     """X = X' + C X'; where X' is too far off for that, X stays and P is 0."""
-    matrix, row, s, r, i, k = _matrix(table, tiles, BLOCK)
+    matrix, row, s, r, i, k = _matrix(table, tiles, LAYOUT, BLOCK)
     if tl.load(size + matrix) <= _REACH:
         landed_at = _base(row, landed, "X'", LAYOUT)
         total = _wide_product(_corner(C, row), landed_at, i, k, s, r, LAYOUT, PRECISION, BLOCK)
@@ -374,9 +381,9 @@ def correct(
 @triton.jit
 def symmetrise(table, tiles, S, BLOCK: tl.constexpr):
     """S <- (S + S^T)/2."""
-    _, row, s, _, i, j = _matrix(table, tiles, BLOCK)
+    _, row, s, _, i, j = _matrix(table, tiles, "square", BLOCK)
     corner = _corner(S, row)
-    value = _read(_square(corner, i, j, s)) + tl.trans(_read(_square(corner, j, i, s)))
+    value = _read_square(corner, i, j, s) + tl.trans(_read_square(corner, j, i, s))
     _store_mirrored(corner, i, j, s, 0.5 * value)
 
 
@@ -393,7 +400,7 @@ def tangent(
     BLOCK: tl.constexpr,
 ):
     """P <- P - S X, the projection onto the cotangent space."""
-    _, row, s, r, i, k = _matrix(table, tiles, BLOCK)
+    _, row, s, r, i, k = _matrix(table, tiles, LAYOUT, BLOCK)
     X_at = _base(row, ahead, "X", LAYOUT)
     total = _wide_product(_corner(S, row), X_at, i, k, s, r, LAYOUT, PRECISION, BLOCK)
     here, inside = _band(_base(row, ahead, "P", LAYOUT), i, k, s, r, LAYOUT)

@@ -88,7 +88,7 @@ class Matrices:
 
     def tangent(self, rates: Tensor, ahead: Tensor | None = None) -> None:
         """Project the momenta, to the last digit unless a drift follows: then write X + a P to ``ahead``."""
-        S = torch.empty(self.square_size, device=self.device)
+        S = torch.zeros(self.square_size, device=self.device)
         out, precision = (S, _FINE) if ahead is None else (ahead, _COARSE)
         for layout, (_, squares, _) in self.layouts.items():
             kernel.inner[(len(squares),)](
@@ -104,7 +104,8 @@ class Matrices:
 
     def land(self, ahead: Tensor, rates: Tensor, *, momentum: bool) -> None:
         """Put ``ahead``, the step without constraint, onto the manifold and into the configurations."""
-        error, slope, M, spare, three, four = torch.empty(6, self.square_size, device=self.device)
+        # zeros, because rows are read to the end of their padding
+        error, slope, M, spare, three, four = torch.zeros(6, self.square_size, device=self.device)
         residuals = torch.zeros(_QUASI_NEWTON + 1, self.count, device=self.device)
         sums, last = torch.zeros(3, self.count, device=self.device)[:2]
         self._gram_error(ahead, error, M, residuals[0], sums, _COARSE)
@@ -149,7 +150,7 @@ class Matrices:
     def _polar(self, error: Tensor, sums: Tensor, size: Tensor, spare: Sequence[Tensor]) -> Tensor:
         """Newton-Schulz for the matrices on which quasi-Newton failed; the others' programs end at once."""
         Y, Z, Y_new, Z_new = spare
-        T = torch.empty_like(Y)
+        T = torch.zeros_like(Y)
         grid = (len(self.squares),)
         sizes = torch.zeros(_NEWTON_SCHULZ + 1, self.count, device=self.device)
         kernel.polar_start[grid](self.table, self.squares, error, sums, size, Y, Z, sizes[0], BLOCK=_BLOCK)
