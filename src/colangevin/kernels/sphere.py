@@ -11,10 +11,10 @@ from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
 
 __all__ = ["COLUMNS", "sphere"]
 
-#: columns of the table: addresses of weight, gradient, momentum, position (0 when it is the weight itself),
-#: step count and radii (one a row), number of rows, entries of a row, index among the optimizer's parameters,
-#: number of the copy, seed, number of the flag
-COLUMNS = 12
+#: columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count and
+#: radii (one a row), number of rows, entries of a row, index among the optimizer's parameters, number of the
+#: copy, seed, number of the flag
+COLUMNS = 11
 _COLUMNS = tl.constexpr(COLUMNS)
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
 _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
@@ -43,6 +43,7 @@ def _noise(key, element):
 @triton.jit
 def sphere(
     table,  # int64 (weights, COLUMNS)
+    grads,  # int64 (weights,): addresses of the gradients
     decays,  # float32 (weights,): weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block of rows in its weight
     flags,  # int32 (parameters,): set where a gradient is not finite
@@ -63,11 +64,11 @@ def sphere(
     weight = tl.load(chunks + 2 * program)
     line = table + weight * _COLUMNS
     weight_at = tl.load(line).to(tl.pointer_type(weight_type))
-    grad_at = tl.load(line + 1).to(tl.pointer_type(grad_type))
-    momentum_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
-    position_at = tl.load(line + 3).to(tl.pointer_type(tl.float32))
-    radii_at = tl.load(line + 5).to(tl.pointer_type(tl.float32))
-    rows, n = tl.load(line + 6), tl.load(line + 7)
+    grad_at = tl.load(grads + weight).to(tl.pointer_type(grad_type))
+    momentum_at = tl.load(line + 1).to(tl.pointer_type(tl.float32))
+    position_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
+    radii_at = tl.load(line + 4).to(tl.pointer_type(tl.float32))
+    rows, n = tl.load(line + 5), tl.load(line + 6)
     decay = tl.load(decays + weight)
     a, b = tl.load(rates), tl.load(rates + 1)
     c, d = tl.load(rates + 2), tl.load(rates + 3)
@@ -110,7 +111,7 @@ def sphere(
             x = q * unit
     else:
         finite = tl.max(bad, 1)[:, None] == 0
-    tl.store(flags + tl.load(line + 11) + row * 0, 1, mask=~finite & exists)
+    tl.store(flags + tl.load(line + 10) + row * 0, 1, mask=~finite & exists)
     grad = tl.where(finite, raw, 0.0)
     if MAXIMIZE:
         grad = -grad
@@ -153,10 +154,10 @@ def sphere(
 @triton.jit
 def _key(line, draw):
     """Key of a draw: seed, step, parameter, copy, segment 0, draw."""
-    key = mix(tl.load(line + 10).to(tl.uint64) + 0x9E3779B97F4A7C15)
-    step = tl.load(tl.load(line + 4).to(tl.pointer_type(tl.int64)))
+    key = mix(tl.load(line + 9).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    step = tl.load(tl.load(line + 3).to(tl.pointer_type(tl.int64)))
     key = extend(key, step)
+    key = extend(key, tl.load(line + 7))
     key = extend(key, tl.load(line + 8))
-    key = extend(key, tl.load(line + 9))
     key = extend(key, step * 0)
     return extend(key, step * 0 + draw)
