@@ -11,8 +11,8 @@ from colangevin.kernels.functions import asin, atan2, extend, mix, normals, sinc
 
 __all__ = ["COLUMNS", "overdamped", "underdamped"]
 
-#: columns of the table: addresses of weight, momentum, position and step count, number of elements, index among
-#: the optimizer's parameters, number of the copy, seed, number of the flag
+#: columns of the table: addresses of weight, momentum, position and step count, number of elements, index
+#: among the optimizer's parameters, number of the copy, seed, number of the flag
 COLUMNS = 9
 _COLUMNS = tl.constexpr(COLUMNS)
 _EDIT_ULPS = tl.constexpr(4 * 1.1920928955078125e-07)  # as Circle.reconcile

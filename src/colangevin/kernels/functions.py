@@ -1,7 +1,7 @@
 """Device functions shared by the kernels: trigonometry in float32, and the noise of :mod:`colangevin.noise`.
 
-Most polynomials are the single-precision ones of the Cephes library (Moshier 1992), good to about an ulp; they
-cost a fraction of the general routines, which also reduce arguments of any size.
+Most polynomials are the single-precision ones of the Cephes library (Moshier 1992), good to about an ulp.
+They cost a fraction of the general routines, which also reduce arguments of any size.
 """
 
 import triton
@@ -31,7 +31,7 @@ def sincos(x):
 
 @triton.jit
 def sine(x):
-    """Sine alone, by reduction to [-pi/2, pi/2]: half the price of :func:`sincos`, to 2 units of the last place."""
+    """Sine alone, by reduction to [-pi/2, pi/2]: half the price of :func:`sincos`, good to two ulps."""
     n = tl.floor(x * 0.3183098861837907 + 0.5)
     y = x - n * 3.140625
     y = y - n * 9.675025939941406e-4

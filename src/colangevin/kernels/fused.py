@@ -129,6 +129,8 @@ class Fused(ABC):
             entry.allocate("position").copy_(q.reshape(entry.state_shape))
         if momentum:
             entry.allocate("momentum")
+        for key in entry.state.keys() & {"momentum", "position"}:
+            entry.align(key)
         if "step" not in entry.state:
             entry.state["step"] = torch.zeros((), dtype=torch.int64, device=entry.parameter.device)
 

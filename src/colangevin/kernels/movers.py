@@ -16,6 +16,7 @@ from colangevin.kernels.fused import Dynamics, Fused, letter_code
 from colangevin.kernels.launch import Launch
 from colangevin.kernels.projection import Matrices, Matrix
 from colangevin.kernels.sphere import sphere
+from colangevin.optim.entry import Entry
 
 __all__ = ["ElementwiseMover", "OrthogonalMover", "SphereMover"]
 
@@ -112,7 +113,7 @@ class SphereMover(Fused):
     def tabulate(self, dynamics: Dynamics) -> None:
         rows: list[list[int]] = []
         decays: list[float] = []
-        chunks: dict[int, list[list[int]]] = {}
+        chunks: dict[tuple[int, bool], list[list[int]]] = {}
         self.radii = []
         for number, entry in enumerate(self.entries):
             count, held = entry.configuration_shape
@@ -124,19 +125,23 @@ class SphereMover(Fused):
             self.radii.append(radii)
             width = triton.next_power_of_2(held)
             state = entry.state
+            kept = [state[key] for key in ("momentum", "position") if key in state and constraint.slack]
+            length = kept[0].stride(-2) if kept else held
+            aligned = n % 4 == 0 and length % 4 == 0 and self._at_multiples_of_16(entry)
             for copy in range(entry.copies):
                 block = max(1, _TILE // width)
-                blocks = chunks.setdefault(width, [])
+                blocks = chunks.setdefault((width, aligned), [])
                 blocks += [[len(rows), chunk] for chunk in range(-(-count // block))]
                 rows.append(
                     [
                         _address(entry.parameter, copy * count * n),
-                        _address(state.get("momentum"), copy * count * held),
-                        _address(state.get("position"), copy * count * held),
+                        _address(state.get("momentum"), copy * count * length),
+                        _address(state.get("position"), copy * count * length),
                         state["step"].data_ptr(),
                         _address(radii, copy * count),
                         count,
                         n,
+                        length,
                         entry.index,
                         copy,
                         entry.group["seed"] or 0,
@@ -162,14 +167,20 @@ class SphereMover(Fused):
                     MAXIMIZE=bool(first.group["maximize"]),
                     weight_type=_TYPES[first.parameter.dtype],
                     grad_type=_TYPES[first.grad.dtype],
+                    ALIGNED=aligned,
                     ROWS=max(1, _TILE // width),
                     WIDTH=width,
                     num_warps=max(4, min(16, width // 256)),
                 ),
                 self.upload(blocks, torch.int32),
             )
-            for width, blocks in chunks.items()
+            for (width, aligned), blocks in chunks.items()
         ]
+
+    @staticmethod
+    def _at_multiples_of_16(entry: Entry) -> bool:
+        tensors = (entry.parameter, entry.grad, entry.state.get("momentum"), entry.state.get("position"))
+        return all(tensor is None or tensor.data_ptr() % 16 == 0 for tensor in tensors)
 
     def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
         for launch, chunks in self.launches:

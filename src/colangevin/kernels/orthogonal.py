@@ -1,7 +1,7 @@
 r"""Orthogonality steps on the GPU: every matrix of a model in each launch, nothing decided on the host.
 
-Matrices are worked on as :math:`X = Q^T \in R^{s \times r}`, :math:`X X^T = I`: the layout of a wide weight. A
-step with momentum P and drift a is
+Matrices are worked on as :math:`X = Q^T \in R^{s \times r}`, :math:`X X^T = I`: the layout of a wide weight.
+A step with momentum P and drift a is
 
 1. S and A, the symmetric and the skew part of :math:`X P^T`;
 2. :math:`P \leftarrow P - S X`, so that :math:`\bar X = X + a P` has :math:`\bar X \bar X^T = I + a^2 P P^T`
@@ -26,8 +26,9 @@ import triton.language as tl
 
 __all__ = ["COLUMNS", "ENOUGH", "REACH"]
 
-#: columns of the table: addresses of the configuration X and its momentum P; where the matrix begins in the s x
-#: r workspaces, in the s x s ones and in the overdamped step's copy of the weights; s and r, also as padded
+#: columns of the table: addresses of the configuration X and its momentum P; where the matrix begins in the
+#: s x r workspaces, in the s x s ones and in the overdamped step's copy of the weights; s and r, and both as
+#: padded
 COLUMNS = 9
 _COLUMNS = tl.constexpr(COLUMNS)
 #: error at which an iteration may stop: the last correction makes 3e-13 of it
@@ -49,8 +50,8 @@ def _matrix(table, tiles, TALL: tl.constexpr, WIDE: tl.constexpr):
     return matrix, row, tl.load(row + 5).to(tl.int32), i, j
 
 
-# Workspaces are passed as pairs: where the matrix begins and the length of its rows. The compiler has to hear of
-# their alignment here, where they are made: what is said of a function's argument is lost.
+# Workspaces are passed as pairs: where the matrix begins and the length of its rows. The compiler has to hear
+# of their alignment here, where they are made: what is said of a function's argument is lost.
 
 
 @triton.jit

@@ -132,10 +132,10 @@ class Matrices:
 
     def tangent(self) -> None:
         """Project the momenta."""
-        X_high, X_low, P_high, P_low = bands = self._parts(4, self.band_size)
+        bands = self._parts(4, self.band_size)
         S, A = torch.empty(2, self.square_size, device=self.device)
         S_high, S_low = self._parts(2, self.square_size)
-        self._run(self._split, X_high, *bands)
+        self._run(self._split, bands[0], *bands)
         self._inner(self.table, self._uppers, *bands, S, A, S_high, S_low)
         self._run(self._tangent, *bands, S_high, S_low)
 
@@ -150,8 +150,8 @@ class Matrices:
             landed_parts += landed_parts
         U_high, U_low, C = self._parts(3, self.square_size)
         S, A, E, B, M, spare, *polar = torch.empty(11, self.square_size, device=self.device)
-        sizes = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
-        bound, last, *sizes = sizes
+        zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
+        bound, last, *sizes = zeros
 
         self._run(self._split, ahead, *bands)
         self._inner(self.table, self._uppers, *bands, S, A, U_high, U_low)

@@ -11,10 +11,10 @@ from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
 
 __all__ = ["COLUMNS", "sphere"]
 
-#: columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count and
-#: radii (one a row), number of rows, entries of a row, index among the optimizer's parameters, number of the
-#: copy, seed, number of the flag
-COLUMNS = 11
+#: columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count
+#: and radii (one a row), number of rows, entries of a row, length of a row of momentum and position with its
+#: padding, index among the optimizer's parameters, number of the copy, seed, number of the flag
+COLUMNS = 12
 _COLUMNS = tl.constexpr(COLUMNS)
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
 _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
@@ -56,6 +56,7 @@ def sphere(
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
+    ALIGNED: tl.constexpr,  # whether rows begin at multiples of four entries
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
@@ -68,7 +69,11 @@ def sphere(
     momentum_at = tl.load(line + 1).to(tl.pointer_type(tl.float32))
     position_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
     radii_at = tl.load(line + 4).to(tl.pointer_type(tl.float32))
-    rows, n = tl.load(line + 5), tl.load(line + 6)
+    rows, n, length = tl.load(line + 5), tl.load(line + 6), tl.load(line + 7)
+    if ALIGNED:
+        n, length = tl.multiple_of(n, 4), tl.multiple_of(length, 4)
+        weight_at, grad_at = tl.multiple_of(weight_at, 16), tl.multiple_of(grad_at, 16)
+        momentum_at, position_at = tl.multiple_of(momentum_at, 16), tl.multiple_of(position_at, 16)
     decay = tl.load(decays + weight)
     a, b = tl.load(rates), tl.load(rates + 1)
     c, d = tl.load(rates + 2), tl.load(rates + 3)
@@ -76,16 +81,16 @@ def sphere(
     first = tl.load(chunks + 2 * program + 1).to(tl.int64) * ROWS
     weight_at += first * n
     grad_at += first * n
-    momentum_at += first * (n + SLACK)
-    position_at += first * (n + SLACK)
+    momentum_at += first * length
+    position_at += first * length
     row = tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     exists = row < rows - first
     here = exists & (column < n)
-    held = exists & (column < n + SLACK)
+    held = exists & (column < length)  # and the padding, which is 0
     place = row * n + column
-    slot = row * (n + SLACK) + column
-    element = first * (n + SLACK) + slot
+    slot = row * length + column
+    element = (first + row) * (n + SLACK) + column
     r = tl.load(radii_at + first + row, mask=exists, other=1.0)
     unit = 1.0 / r
     theta = tl.load(weight_at + place, mask=here, other=0.0).to(tl.float32)
@@ -111,7 +116,7 @@ def sphere(
             x = q * unit
     else:
         finite = tl.max(bad, 1)[:, None] == 0
-    tl.store(flags + tl.load(line + 10) + row * 0, 1, mask=~finite & exists)
+    tl.store(flags + tl.load(line + 11) + row * 0, 1, mask=~finite & exists)
     grad = tl.where(finite, raw, 0.0)
     if MAXIMIZE:
         grad = -grad
@@ -120,7 +125,7 @@ def sphere(
     if LETTERS == 0:
         x_bar = x - b * (grad * unit)
         if NOISE:
-            x_bar += tl.where(held, d * unit * _noise(_key(line, 0), element), 0.0)
+            x_bar += tl.where(column < n + SLACK, d * unit * _noise(_key(line, 0), element), 0.0)
         x_new = _normalise(x_bar, x)
     else:
         old = tl.load(momentum_at + slot, mask=held, other=0.0)
@@ -141,7 +146,9 @@ def sphere(
             else:
                 p = c * p
                 if NOISE:
-                    p = _tangent(x_new, p + tl.where(held, d * _noise(_key(line, draw), element), 0.0))
+                    p = _tangent(
+                        x_new, p + tl.where(column < n + SLACK, d * _noise(_key(line, draw), element), 0.0)
+                    )
                 draw += 1
         tl.store(momentum_at + slot, tl.where(finite, p, old), mask=held)
 
@@ -154,10 +161,10 @@ def sphere(
 @triton.jit
 def _key(line, draw):
     """Key of a draw: seed, step, parameter, copy, segment 0, draw."""
-    key = mix(tl.load(line + 9).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    key = mix(tl.load(line + 10).to(tl.uint64) + 0x9E3779B97F4A7C15)
     step = tl.load(tl.load(line + 3).to(tl.pointer_type(tl.int64)))
     key = extend(key, step)
-    key = extend(key, tl.load(line + 7))
     key = extend(key, tl.load(line + 8))
+    key = extend(key, tl.load(line + 9))
     key = extend(key, step * 0)
     return extend(key, step * 0 + draw)

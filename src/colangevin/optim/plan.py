@@ -48,7 +48,8 @@ class Plan:
         for entry in self.active:
             if entry.grad.layout is not torch.strided:
                 raise ConstraintError(
-                    f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
+                    f"{entry.label}: sparse gradients are not supported; build the embedding with "
+                    "sparse=False."
                 )
         first = _first_alike(dynamics)
         buckets: dict[object, Bucket] = {}
