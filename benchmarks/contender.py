@@ -63,14 +63,15 @@ class Contender:
         library: the distribution it comes from.
         build: from starting weights and the size of a gradient's entries to a run; imports its library.
         words: float32 words a weight that a step moves at least; None where that says nothing.
-        graph: whether a step can be captured in a CUDA graph.
+        also: variants that are not for everyone: "graph" where a step can be captured, "compiled"
+            where compiling is worth its minute.
     """
 
     method: str
     library: str
     build: Callable[[list[Tensor], float], Run]
     words: int | None
-    graph: bool = False
+    also: tuple[str, ...] = ()
 
 
 def optimizer_run(

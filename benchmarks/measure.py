@@ -62,7 +62,7 @@ def measure(
     Args:
         workload: the weights.
         contenders: who takes part, the base among them.
-        variants: ways to take a step; the first is for every contender, the others for those that can.
+        variants: ways to take and time a step.
         base: whose time the others' are compared with.
         device: where.
         bandwidth: of a copy there, in bytes a second.
@@ -75,7 +75,8 @@ def measure(
     field = [_set_up(workload, each, start, device, budget) for each in contenders]
     rows = []
     for variant in variants:
-        rows += _time(workload, field, variant, base, bandwidth, budget)
+        able = [each for each in field if variant.everyone or variant.name in each.contender.also]
+        rows += _time(workload, able, variant, base, bandwidth, budget)
     return rows
 
 
@@ -161,8 +162,6 @@ def _time(
         if each.run is None:
             notes[method] = each.note
             continue
-        if variant.name == "graph" and not each.contender.graph:
-            continue
         try:
             count = int(budget.timing / _TURNS / max(each.step_seconds, 1e-6))
             step = variant.prepare(each.run)
@@ -176,7 +175,7 @@ def _time(
         method = each.contender.method
         if method in notes:
             rows.append(_empty(workload, each, variant, notes[method]))
-        elif method in timings:
+        else:
             rows.append(_row(workload, each, variant, timings[method], reference, bandwidth))
     return rows
 

@@ -46,13 +46,19 @@ def _build(
 
 
 def _contender(
-    method: str, constraint: cl.Constraint, words: int, *, least_dim: int = 0, temperature: float = 0.0
+    method: str,
+    constraint: cl.Constraint,
+    words: int,
+    *also: str,
+    least_dim: int = 0,
+    temperature: float = 0.0,
 ) -> Contender:
-    return Contender(method, "colangevin", _build(constraint, least_dim, temperature), words, graph=True)
+    build = _build(constraint, least_dim, temperature)
+    return Contender(method, "colangevin", build, words, ("graph", *also))
 
 
-CIRCLE = _contender("circle", cl.Circle(RADIUS), 7)
-CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 7, temperature=TEMPERATURE)
+CIRCLE = _contender("circle", cl.Circle(RADIUS), 7, "compiled")
+CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 7, "compiled", temperature=TEMPERATURE)
 ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
 #: rows have a direction only from two entries on, so that vectors are left free by the spheres
 ELEMENTWISE = (

@@ -37,11 +37,13 @@ class Variant:
 
     Attributes:
         name: in the results.
+        everyone: whether it is for every contender, or only for those that name it.
         prepare: from a run to what is called for a step; it may compile or capture.
         turn: so many steps, each with fresh gradients that are not timed; their times in ms.
     """
 
     name: str
+    everyone: bool
     prepare: Callable[[Run], Step]
     turn: Callable[[Run, Step, int], list[float]]
 
@@ -115,13 +117,13 @@ def _mark() -> torch.cuda.Event:
     return event
 
 
-#: by device, the first for every contender
+#: by device
 VARIANTS = {
-    "cpu": (Variant("eager", _eager, _host_turn), Variant("compiled", _compiled, _host_turn)),
+    "cpu": (Variant("eager", True, _eager, _host_turn), Variant("compiled", False, _compiled, _host_turn)),
     "cuda": (
-        Variant("in a row", _eager, _row_turn),
-        Variant("alone", _eager, _alone_turn),
-        Variant("graph", _captured, _row_turn),
+        Variant("in a row", True, _eager, _row_turn),
+        Variant("alone", True, _eager, _alone_turn),
+        Variant("graph", False, _captured, _row_turn),
     ),
 }
 

@@ -37,8 +37,8 @@ def _muon(weights: list[Tensor], size: float) -> Run:
     return optimizer_run(torch.optim.Muon(flat, lr=LR, momentum=MOMENTUM, weight_decay=0.0), flat, size)
 
 
-SGD_FUSED = Contender("SGD-m, fused", "torch", _sgd_fused, 5, graph=True)
-SGD_FOREACH = Contender("SGD-m, foreach", "torch", _sgd_foreach, 5, graph=True)
-ADAMW_FUSED = Contender("AdamW, fused", "torch", _adamw_fused, 7, graph=True)
+SGD_FUSED = Contender("SGD-m, fused", "torch", _sgd_fused, 5, ("graph",))
+SGD_FOREACH = Contender("SGD-m, foreach", "torch", _sgd_foreach, 5, ("graph", "compiled"))
+ADAMW_FUSED = Contender("AdamW, fused", "torch", _adamw_fused, 7, ("graph",))
 ADAMW_FOREACH = Contender("AdamW, foreach", "torch", _adamw_foreach, 7)
-MUON = Contender("Muon", "torch", _muon, 5, graph=True)
+MUON = Contender("Muon", "torch", _muon, 5, ("graph",))
