@@ -1,6 +1,7 @@
 """The memory bandwidth of this machine, from a copy."""
 
 import time
+from statistics import median
 
 import torch
 
@@ -22,7 +23,6 @@ def copy_bandwidth(device: torch.device, megabytes: int, repeats: int = 20) -> f
     target = torch.empty_like(source)
     seconds = []
     for _ in range(repeats + 2):
-        start = time.perf_counter()
         if device.type == "cuda":
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
@@ -31,7 +31,7 @@ def copy_bandwidth(device: torch.device, megabytes: int, repeats: int = 20) -> f
             torch.cuda.synchronize()
             seconds.append(begin.elapsed_time(end) / 1e3)
         else:
+            start = time.perf_counter()
             target.copy_(source)
             seconds.append(time.perf_counter() - start)
-    middle = sorted(seconds[2:])[repeats // 2]
-    return 2 * source.numel() * 4 / middle
+    return 2 * source.nbytes / median(seconds[2:])  # without the first two, which warm up

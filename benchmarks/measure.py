@@ -8,7 +8,8 @@ from functools import partial
 import torch
 
 from benchmarks.contender import Contender, Run
-from benchmarks.results import Row, version
+from benchmarks.machine import version
+from benchmarks.results import Row
 from benchmarks.timing import Timing, Variant, alternate, failure
 from benchmarks.workloads import Workload
 

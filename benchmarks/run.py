@@ -13,9 +13,10 @@ import torch
 from benchmarks import growth, ours, workloads
 from benchmarks.bandwidth import copy_bandwidth
 from benchmarks.contender import Contender
+from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
 from benchmarks.parametrizations import GEOTORCH, TORCH
-from benchmarks.results import FOLDER, Row, Sheet, machine
+from benchmarks.results import FOLDER, Row, Sheet
 from benchmarks.riemannian import GEOOPT_CANONICAL, GEOOPT_EUCLIDEAN, POGO
 from benchmarks.timing import VARIANTS, failure
 from benchmarks.torch_optimizers import ADAMW_FOREACH, ADAMW_FUSED, MUON, SGD_FOREACH, SGD_FUSED
@@ -133,27 +134,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sheet = Sheet(options.out, device.type, machine(device, bandwidth, options.commit))
     base = SGD_FUSED if device.type == "cuda" else SGD_FOREACH
     jobs: list[tuple[str, Callable[[], list[Row]]]] = []
-    for section in _sections(options):
-        take = partial(
-            measure,
-            section.workload,
-            section.contenders,
-            VARIANTS[device.type][: section.variants],
-            base,
-            device,
-            bandwidth,
-            section.budget,
-        )
-        jobs.append((section.workload.name, take))
     if device.type == "cuda":
         budget = Budget(0.0, 2 * options.seconds, 200)
-        jobs.insert(4, (TRAINING, partial(measure_training, device, budget)))
+        jobs.append((TRAINING, partial(measure_training, device, budget)))
+    for section in _sections(options):
+        variants = VARIANTS[device.type][: section.variants]
+        about = (section.workload, section.contenders, variants, base, device, bandwidth, section.budget)
+        jobs.append((section.workload.name, partial(measure, *about)))
     print(f"copy bandwidth {bandwidth / 1e9:.0f} GB/s", flush=True)
-    for name, take in jobs:
+    for name, job in jobs:
         if time.perf_counter() - begun > options.limit:
             rows = [Row(name, "", "", note=f"not run: the limit of {options.limit:g} s was reached")]
         else:
-            rows = _isolated(name, take)
+            rows = _isolated(name, job)
         sheet.add(rows)
         _show(rows, time.perf_counter() - begun)
 
@@ -164,10 +157,10 @@ def _sections(options: argparse.Namespace) -> list[Section]:
     return (_cuda_sections if options.device == "cuda" else _cpu_sections)(options.seconds)
 
 
-def _isolated(name: str, take: Callable[[], list[Row]]) -> list[Row]:
+def _isolated(name: str, job: Callable[[], list[Row]]) -> list[Row]:
     """Rows of a section; what goes wrong with it is a row, and its memory is free for the next."""
     try:
-        return take()
+        return job()
     except Exception as error:  # a section that fails must not lose the others
         return [Row(name, "", "", note=failure(error))]
     finally:

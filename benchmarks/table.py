@@ -39,7 +39,7 @@ def render(folder: Path = FOLDER, *, front: bool) -> str:
     for device, shown in _FRONT.items():
         rows = [row for row in load(folder / f"{device}.csv") if not row.workload.startswith("growth")]
         if front:
-            rows = [row for row in rows if row.workload in shown]
+            rows = [row for name in shown for row in rows if row.workload == name]
         if rows:
             parts.append(f"{_caption(folder, device)}\n\n{_table(rows, front=front)}")
     return "\n\n".join(parts) or "No results are stored."

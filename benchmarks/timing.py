@@ -53,7 +53,6 @@ def _eager(run: Run) -> Step:
 
 
 def _compiled(run: Run) -> Step:
-    torch.compiler.reset()
     compiled: Step = torch.compile(run.step)
     for _ in range(3):
         compiled()

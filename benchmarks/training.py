@@ -11,9 +11,10 @@ from torch.optim import Optimizer
 
 import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Run, orthogonality
+from benchmarks.machine import version
 from benchmarks.measure import Budget, times
 from benchmarks.resnet import ResNet34
-from benchmarks.results import Row, version
+from benchmarks.results import Row
 from benchmarks.timing import VARIANTS, alternate, failure
 
 __all__ = ["NAME", "measure_training"]
