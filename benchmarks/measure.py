@@ -111,7 +111,7 @@ def _set_up(
 
 
 def _warm_up(run: Run, device: torch.device, seconds: float, measured: Measured) -> int:
-    """Take the first steps, as many as there is time for; their number."""
+    """Take the first steps, two at least, since the first one may compile; their number."""
     begun = time.perf_counter()
     taken = 0
     while taken < _WARM:
@@ -122,7 +122,7 @@ def _warm_up(run: Run, device: torch.device, seconds: float, measured: Measured)
         if device.type == "cuda":
             torch.cuda.synchronize()
         measured.step_seconds = time.perf_counter() - start
-        if time.perf_counter() - begun > max(seconds, 1.0):
+        if taken > 1 and time.perf_counter() - begun > max(seconds, 1.0):
             break
     return taken
 
@@ -130,7 +130,7 @@ def _warm_up(run: Run, device: torch.device, seconds: float, measured: Measured)
 def _drift(run: Run, steps: int, seconds: float, measured: Measured) -> int:
     """Take as many of some steps as there is time for, looking at the error; their number."""
     begun, taken = time.perf_counter(), 0
-    while taken < steps and time.perf_counter() - begun < seconds:
+    while taken < steps and time.perf_counter() - begun + measured.step_seconds < seconds:
         run.refill()
         run.step()
         taken += 1

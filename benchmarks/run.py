@@ -43,21 +43,21 @@ class Section:
 
 
 def _cpu_sections(seconds: float) -> list[Section]:
-    """What a CPU is measured on; parametrizations that take minutes a step only on small kernels."""
+    """What a CPU is measured on; what takes minutes a step only on small kernels."""
     short, long = Budget(0.0, seconds, 200), Budget(4 * seconds, 2 * seconds, 50)
     grown = Budget(0.0, seconds / 4, 30)
-    quick_peers = (SGD_FOREACH, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
+    peers = (SGD_FOREACH, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
     return [
         Section(workloads.PERCEPTRON, _ELEMENTWISE, short, 2),
         Section(workloads.MLP, _ELEMENTWISE, short, 1),
-        Section(workloads.RESNET34, _ORTHOGONAL, long, 1),
+        Section(workloads.RESNET34, peers, long, 1),
         Section(
             workloads.RESNET34_LARGE_STEPS, (SGD_FOREACH, ours.ORTHOGONAL, GEOOPT_EUCLIDEAN, POGO), long, 1
         ),
-        Section(workloads.RESNET34_STAGE1, (*_ORTHOGONAL, *TORCH, *GEOTORCH), short, 1),
-        *_growth(
-            (10**5, 10**6, 10**7), (64, 128, 256, 512, 1024), (1, 10, 100), SGD_FOREACH, quick_peers, grown
+        Section(
+            workloads.RESNET34_STAGE1, (*_ORTHOGONAL, *TORCH, *GEOTORCH), Budget(seconds, seconds, 200), 1
         ),
+        *_growth((10**5, 10**6, 10**7), (64, 128, 256, 512, 1024), (1, 10, 100), SGD_FOREACH, peers, grown),
     ]
 
 
