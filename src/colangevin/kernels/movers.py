@@ -20,7 +20,7 @@ from colangevin.optim.entry import Entry
 
 __all__ = ["ElementwiseMover", "OrthogonalMover", "SphereMover"]
 
-_BLOCK = 512  # elements a program of the elementwise kernels works on
+_BLOCK = 256  # elements a program of the elementwise kernels works on
 _TILE = 1024  # entries a program of the sphere kernel works on
 _TYPES = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 
@@ -64,6 +64,7 @@ class _Lines:
             "weight_type": _TYPES[weights[0].dtype],
             "grad_type": _TYPES[mover.entries[0].grad.dtype],
             "BLOCK": _BLOCK,
+            "num_warps": 2,
         }
         self._launches: dict[object, Launch] = {}
 

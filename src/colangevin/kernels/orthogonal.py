@@ -500,8 +500,10 @@ def examine(
         k = start + tl.arange(0, DEPTH)
         left_high, left_low = tl.load(_at(Xh, i, k)), tl.load(_at(Xl, i, k))
         right_high, right_low = tl.trans(tl.load(_at(Xh, j, k))), tl.trans(tl.load(_at(Xl, j, k)))
-        # the matrix units cut off what a long sum cannot hold, always towards 0: they add up little at a time
-        E += _split_dot(left_high, left_low, right_high, right_low, tl.zeros((BLOCK, BLOCK), tl.float32))
+        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time;
+        # and on the diagonal the products of low parts are squares, which have a sum
+        part = tl.dot(left_low, right_low, tl.zeros((BLOCK, BLOCK), tl.float32))
+        E += _split_dot(left_high, left_low, right_high, right_low, part)
         if MOMENTUM:
             part = tl.zeros((BLOCK, BLOCK), tl.float32)
             part = _split_dot(tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k)), right_high, right_low, part)
@@ -520,8 +522,9 @@ def correction(
     error,  # E
     symmetric,  # S
     skew,  # A
-    C,  # s x s workspace: -E/2 + 3 E^2/8, the expansion of (I + E)^(-1/2) - I
-    T_high,  # s x s workspaces: the symmetric part of (I + C) (S + A), times I + C, to first order
+    C_high,  # s x s workspaces: -E/2 + 3 E^2/8, the expansion of (I + E)^(-1/2) - I
+    C_low,
+    T_high,  # the symmetric part of (I + C) (S + A), times I + C, to first order
     T_low,
     MOMENTUM: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -529,8 +532,7 @@ def correction(
     """What takes X' onto the manifold and P into the cotangent space there."""
     _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     E_at, S_at, A_at = _square(error, row), _square(symmetric, row), _square(skew, row)
-    C_at = _square(C, row)
-    part: tl.constexpr = C_at[0].dtype.element_ty  # E is so small that its coarse part is enough
+    part: tl.constexpr = C_high.dtype.element_ty  # E is so small that its high part is enough
     EE = tl.zeros((BLOCK, BLOCK), tl.float32)
     KE = tl.zeros((BLOCK, BLOCK), tl.float32)  # E (S + A) + (S - A) E + 2 S E
     for start in range(0, E_at[1], BLOCK):
@@ -543,7 +545,7 @@ def correction(
             K = 3.0 * tl.load(_at(S_at, i, k)) - tl.load(_at(A_at, i, k))
             KE = tl.dot(K.to(part), right, KE)
     E = tl.load(_at(E_at, i, j))
-    tl.store(_at(C_at, i, j), (0.375 * EE - 0.5 * E).to(part))
+    _store_split(_square(C_high, row), _square(C_low, row), i, j, 0.375 * EE - 0.5 * E)
     if MOMENTUM:
         T = tl.load(_at(S_at, i, j)) - 0.25 * KE
         _store_split(_square(T_high, row), _square(T_low, row), i, j, T)
@@ -556,7 +558,8 @@ def correct(
     landed,  # X'
     landed_high,
     landed_low,
-    C,
+    C_high,
+    C_low,
     T_high,
     T_low,
     size,  # largest entry of X' X'^T - I
@@ -568,14 +571,15 @@ def correct(
 ):
     """X = X' + C X' and P <- P - T X'; where X' is too far off for that, X stays and P is 0."""
     matrix, row, _, i, k = _matrix(table, tiles, TALL, WIDE)
-    C_at, Th, Tl = _square(C, row), _square(T_high, row), _square(T_low, row)
+    Ch, Cl, Th, Tl = _square(C_high, row), _square(C_low, row), _square(T_high, row), _square(T_low, row)
     Xh, Xl = _band(landed_high, row), _band(landed_low, row)
     CX = tl.zeros((TALL, WIDE), tl.float32)
     TX = tl.zeros((TALL, WIDE), tl.float32)
-    for start in range(0, C_at[1], DEPTH):
+    for start in range(0, Ch[1], DEPTH):
         j = start + tl.arange(0, DEPTH)
         high = tl.load(_at(Xh, j, k))
-        CX = tl.dot(tl.load(_at(C_at, i, j)), high, CX)
+        CX = tl.dot(tl.load(_at(Cl, i, j)), high, CX)
+        CX = tl.dot(tl.load(_at(Ch, i, j)), high, CX)
         if MOMENTUM:
             TX = _split_dot(tl.load(_at(Th, i, j)), tl.load(_at(Tl, i, j)), high, tl.load(_at(Xl, j, k)), TX)
     well = tl.load(size + matrix) <= _REACH

@@ -148,7 +148,7 @@ class Matrices:
         bands = (X_high, X_low, P_high, P_low)
         if not momentum:
             landed_parts += landed_parts
-        U_high, U_low, C = self._parts(3, self.square_size)
+        U_high, U_low, C_high, C_low = self._parts(4, self.square_size)
         S, A, E, B, M, spare, *polar = torch.empty(11, self.square_size, device=self.device)
         zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
         bound, last, *sizes = zeros
@@ -167,8 +167,8 @@ class Matrices:
         landed = torch.empty(self.band_size, device=self.device)
         self._run(self._land, ahead, *bands, U_high, U_low, size, rates, landed, *landed_parts)
         self._examine(self.table, self._uppers, *landed_parts, E, S, last)
-        self._correction(self.table, self._squares, E, S, spare, C, U_high, U_low)
-        self._run(self._correct, landed, *landed_parts[:2], C, U_high, U_low, last)
+        self._correction(self.table, self._squares, E, S, spare, C_high, C_low, U_high, U_low)
+        self._run(self._correct, landed, *landed_parts[:2], C_high, C_low, U_high, U_low, last)
 
     def _polar(
         self, E: Tensor, bound: Tensor, size: Tensor, sizes: Sequence[Tensor], spare: Sequence[Tensor]
