@@ -13,9 +13,9 @@ from colangevin.optim import plan
 
 STEPS = 3
 # Largest difference after STEPS steps of weights of size 1: a few roundings of float32, or one unit of the
-# coarse dtypes. Orthogonality uses TF32 products on the GPU, whose rounding is 5e-4 of what they add.
+# coarse dtypes. Orthogonality multiplies numbers of 16 bits.
 TOLERANCES = {torch.float32: 2e-6, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
-ORTHOGONAL = {torch.float32: 3e-3, torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
+ORTHOGONAL = {torch.float32: 1e-4, torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
 
 OPTIMIZERS: dict[str, Callable[..., cl.optim.base.ConstrainedOptimizer]] = {
     "colod": lambda groups: cl.CoLod(groups, 0.05, weight_decay=0.1),
@@ -85,8 +85,7 @@ def compare(monkeypatch, device, make, cases, dtype, tolerance, **options) -> No
         for key, value in plain.state[oracle].items():
             scale = max(1.0, float(value.abs().max()))
             torch.testing.assert_close(fused.state[ours][key], value, rtol=0, atol=tolerance[dtype] * scale)
-    assert max(cl.diagnostics.violation(fused).values()) <= 5e-6
-    # on the GPU momenta are projected with three TF32 products for one of float32
+    assert max(cl.diagnostics.violation(fused).values()) <= 1e-5
     assert max([0.0, *cl.diagnostics.cotangency(fused).values()]) <= 2e-5
 
 
@@ -109,7 +108,7 @@ def test_orthogonal_matrices(monkeypatch, device, name):
 
 
 def test_orthogonal_matrices_beyond_quasi_newton(monkeypatch, device):
-    # the momentum of a polar step is a difference of TF32 products over the step size
+    # Newton-Schulz makes the polar factor from TF32 products; only its distance to the manifold is repaired
     tolerance = {torch.float32: 1e-2}
     compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:3], torch.float32, tolerance, size=30.0)
 

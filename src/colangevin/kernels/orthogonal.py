@@ -24,7 +24,7 @@ same table of matrices and a list of the tiles its programs work on.
 import triton
 import triton.language as tl
 
-__all__ = ["COLUMNS", "ENOUGH", "REACH"]
+__all__ = ["COLUMNS", "ENOUGH", "NEAR", "PROGRESS", "REACH"]
 
 #: columns of the table: addresses of the configuration X and its momentum P; where the matrix begins in the
 #: s x r workspaces, in the s x s ones and in the overdamped step's copy of the weights; s and r, and both as
@@ -34,6 +34,12 @@ _COLUMNS = tl.constexpr(COLUMNS)
 #: error at which an iteration may stop: the last correction makes 3e-13 of it
 ENOUGH = 1e-4
 _ENOUGH = tl.constexpr(ENOUGH)
+#: factor by which every quasi-Newton iteration has to reduce the residual, as in Orthogonal
+PROGRESS = 0.9
+_PROGRESS = tl.constexpr(PROGRESS)
+#: residual that a Newton-Schulz iteration takes down to 1e-5, in the last one that is needed
+NEAR = 3e-3
+_NEAR = tl.constexpr(NEAR)
 #: largest error that the last correction is trusted with
 REACH = 1e-2
 _REACH = tl.constexpr(REACH)
@@ -144,12 +150,14 @@ def _wide_product(
 
 
 @triton.jit
-def _square_product(left, right, i, j, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
-    """Tile (i, j) of the product of two s x s matrices."""
+def _square_product(left, right, i, j, BLOCK: tl.constexpr):
+    """Tile (i, j) of L R^T for two s x s matrices."""
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, left[1], BLOCK):
         k = start + tl.arange(0, BLOCK)
-        total = tl.dot(tl.load(_at(left, i, k)), tl.load(_at(right, k, j)), total, input_precision=PRECISION)
+        total = tl.dot(
+            tl.load(_at(left, i, k)), tl.trans(tl.load(_at(right, j, k))), total, input_precision="tf32"
+        )
     return total
 
 
@@ -311,16 +319,21 @@ def quasi_newton(
     slope,  # B
     old,  # M
     new,  # M + (E - MB - (MB)^T + M^2)/2
-    size_before,  # float32 (matrices,): largest entry of the residual of the iteration before
-    size,  # of this one
+    size_earlier,  # float32 (matrices,): largest entry of the residual two iterations before
+    size_before,  # of the one before
+    size,  # of this one; infinite when the iteration does not get on
     BLOCK: tl.constexpr,
 ):
     """One quasi-Newton iteration; with Y = M (M/2 - B) the residual is E + Y + Y^T."""
     matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    before = tl.load(size_before + matrix)
+    earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
     M_at, B_at = _square(old, row), _square(slope, row)
     M = tl.load(_at(M_at, i, j))
-    if (before > _ENOUGH) & (before < 1e3):
+    if before <= _ENOUGH:
+        tl.atomic_max(size + matrix, before)
+    elif (before > _PROGRESS * earlier) | (before >= 1e3):
+        tl.atomic_max(size + matrix, before + float("inf"))
+    else:
         above = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (i, j)
         below = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (j, i)
         for start in range(0, M_at[1], BLOCK):
@@ -332,8 +345,6 @@ def quasi_newton(
         residual = tl.load(_at(_square(error, row), i, j)) + above + tl.trans(below)
         M = M + 0.5 * residual
         tl.atomic_max(size + matrix, _largest(residual))
-    else:
-        tl.atomic_max(size + matrix, before)
     _store_mirrored(_square(new, row), i, j, M, M)
 
 
@@ -363,12 +374,12 @@ def polar_start(
 
 @triton.jit
 def polar_factor(table, tiles, Y, Z, T, size_before, size, BLOCK: tl.constexpr):
-    """T = (3 I - Z Y)/2 of a Newton-Schulz iteration."""
+    """T = (3 I - Z Y)/2 of a Newton-Schulz iteration, in which every matrix is symmetric."""
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     before = tl.load(size_before + matrix)
-    if before > _ENOUGH:
+    if before > _NEAR:
         identity = _identity(i, j, s)
-        ZY = _square_product(_square(Z, row), _square(Y, row), i, j, "tf32x3", BLOCK)
+        ZY = _square_product(_square(Z, row), _square(Y, row), i, j, BLOCK)
         tl.store(_at(_square(T, row), i, j), 1.5 * identity - 0.5 * ZY)
         tl.atomic_max(size + matrix, _largest(identity - ZY))
     else:
@@ -382,9 +393,9 @@ def polar_step(table, tiles, Y, Z, T, Y_new, Z_new, size_before, BLOCK: tl.const
     before = tl.load(size_before + matrix)
     Y_at, Z_at, T_at = _square(Y, row), _square(Z, row), _square(T, row)
     here, there = _at(_square(Y_new, row), i, j), _at(_square(Z_new, row), i, j)
-    if before > _ENOUGH:
-        tl.store(here, _square_product(Y_at, T_at, i, j, "tf32x3", BLOCK))
-        tl.store(there, _square_product(T_at, Z_at, i, j, "tf32x3", BLOCK))
+    if before > _NEAR:
+        tl.store(here, _square_product(Y_at, T_at, i, j, BLOCK))
+        tl.store(there, _square_product(T_at, Z_at, i, j, BLOCK))
     elif before > 0:
         tl.store(here, tl.load(_at(Y_at, i, j)))
         tl.store(there, tl.load(_at(Z_at, i, j)))
@@ -413,9 +424,7 @@ def choose(
     else:
         scale = tl.sqrt(tl.load(bound + matrix))
         U = tl.load(_at(Z_at, i, j)) / scale
-        A = _square_product(Z_at, A_at, i, j, "tf32", BLOCK) + _square_product(
-            A_at, Z_at, i, j, "tf32", BLOCK
-        )
+        A = _square_product(A_at, Z_at, i, j, BLOCK) - _square_product(Z_at, A_at, i, j, BLOCK)
         A = 0.5 * A / scale
     _store_split(_square(U_high, row), _square(U_low, row), i, j, U)
     tl.store(_at(_square(arrived, row), i, j), A)

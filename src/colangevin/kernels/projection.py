@@ -152,6 +152,7 @@ class Matrices:
         S, A, E, B, M, spare, *polar = torch.empty(11, self.square_size, device=self.device)
         zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
         bound, last, *sizes = zeros
+        earlier = torch.full_like(bound, float("inf"))
 
         self._run(self._split, ahead, *bands)
         self._inner(self.table, self._uppers, *bands, S, A, U_high, U_low)
@@ -159,8 +160,8 @@ class Matrices:
             self._run(self._tangent_onward, *bands, U_high, U_low)
         self._gram(self.table, self._uppers, P_high, P_low, S, A, rates, E, B, M, sizes[0], bound)
         for k in range(_QUASI_NEWTON):
-            self._quasi_newton(self.table, self._uppers, E, B, M, spare, sizes[k], sizes[k + 1])
-            M, spare = spare, M
+            self._quasi_newton(self.table, self._uppers, E, B, M, spare, earlier, sizes[k], sizes[k + 1])
+            M, spare, earlier = spare, M, sizes[k]
         size = sizes[_QUASI_NEWTON]
         Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
         self._choose(self.table, self._squares, M, Z, bound, size, A, spare, U_high, U_low)
