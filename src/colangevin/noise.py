@@ -25,7 +25,7 @@ _SECOND = 0x94D049BB133111EB
 # Elements worked on at a time on the CPU: a dozen passes over 0.5 MB stay in the cache.
 _CHUNK = 1 << 16
 # Up to this many keys Python's integers are quicker than the calls of torch that do all at once.
-_FEW = 16
+_FEW = 32
 
 
 def _mix(z: int) -> int:
