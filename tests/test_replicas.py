@@ -257,7 +257,7 @@ METHODS = {
     "no noise": (cl.CoLud, {"lr": 0.2, "friction": 1.0, "splitting": "BAOAB"}),
 }
 TOLERANCES = {torch.float32: 1e-6, torch.float64: 1e-12}
-STEPS = 10
+STEPS = 6
 
 
 def loss(outputs: Tensor) -> Tensor:
