@@ -18,7 +18,7 @@ def drift(constraint: Constraint, q: Tensor, p: Tensor, a: float) -> tuple[Tenso
 
 def kick(constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
     r"""B: :math:`p \leftarrow \Pi_q (p - b\,G)`."""
-    return constraint.tangent(q, torch.add(p, constraint.covector(q, grad), alpha=-b))
+    return constraint.kick(q, p, grad, b)
 
 
 def ornstein_uhlenbeck(
