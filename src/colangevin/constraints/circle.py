@@ -81,6 +81,10 @@ class Circle(Constraint):
                 f"broadcast to the weight; give a number, or a tensor with the weight's shape{replicas}."
             )
 
+    @property
+    def elementwise(self) -> bool:
+        return not isinstance(self._radius, Tensor)
+
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(shape)
 
@@ -143,6 +147,11 @@ class Circle(Constraint):
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         return q.cos() * grad / self._r(q)  # xi G / r^2
+
+    def kick(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
+        if isinstance(self._radius, Tensor):
+            return super().kick(q, p, grad, b)
+        return torch.addcmul(p, q.cos(), grad, value=-b / self._radius)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         return p

@@ -25,7 +25,7 @@ def drift(constraint: Constraint, q: Tensor, p: Tensor, a: Scalar) -> tuple[Tens
 def kick(constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: Scalar) -> Tensor:
     r"""B: :math:`p \leftarrow \Pi_q (p - b\,G)`."""
     b, grad = factor(b, grad)
-    return constraint.tangent(q, torch.add(p, constraint.covector(q, grad), alpha=-b))
+    return constraint.kick(q, p, grad, b)
 
 
 def ornstein_uhlenbeck(

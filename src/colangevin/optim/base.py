@@ -188,8 +188,8 @@ class ConstrainedOptimizer(Optimizer):
             bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
         for bucket in plan.buckets:
             if not bucket.constraint.fallible:
-                q, p = bucket.compute(hosted[bucket.position], segment)
-                bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
+                last = segment == dynamics[bucket.position].segments - 1
+                bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
             fused.advance(dynamics[fused.position])
         for entry in active:

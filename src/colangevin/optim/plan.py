@@ -7,6 +7,7 @@ from colangevin.errors import ConstraintError
 from colangevin.kernels import Family, family, mover
 from colangevin.optim.bucket import Bucket, Dynamics
 from colangevin.optim.entry import Entry
+from colangevin.optim.sweep import Sweep, sweeps
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
@@ -58,7 +59,7 @@ class Plan:
             if layout is not None and entry.numel and segment < dynamics[entry.position].segments
         ]
         first = _first_alike(dynamics)
-        buckets: dict[object, Bucket] = {}
+        buckets: dict[object, Bucket | Sweep] = {}
         families: dict[tuple[int, Family], list[Entry]] = {}
         for entry in self.active:
             alike = first[entry.position]
@@ -66,10 +67,14 @@ class Plan:
             if kind is not None:
                 families.setdefault((alike, kind), []).append(entry)
                 continue
-            constraint = entry.constraint
+            constraint, dtype = entry.constraint, entry.parameter.dtype
+            if sweeps(entry) and not (entry.varies or dynamics[entry.position].varies):
+                swept = (entry.position, dtype)
+                buckets.setdefault(swept, Sweep(constraint, entry.position)).entries.append(entry)
+                continue
             together: object = entry.index
             if constraint.stacks:
-                together = (alike, constraint, entry.shape, entry.parameter.dtype, entry.parameter.device)
+                together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
         self.fused = [mover(kind, members) for (_, kind), members in families.items()]
@@ -82,7 +87,7 @@ class Plan:
 
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [entry for bucket in self.buckets for entry in bucket.entries if not entry.untouched]
+        suspects = [entry for bucket in self.buckets for entry in bucket.entries if not entry.look()]
         suspects += [entry for fused in self.fused for entry in fused.touched()]
         for entry in suspects:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
