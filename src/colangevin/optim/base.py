@@ -17,6 +17,7 @@ from colangevin.optim.checks import check_parameter, number
 from colangevin.optim.entry import Entry
 from colangevin.optim.guards import check_gradients, warn_at_rest
 from colangevin.optim.plan import Plan, gradient_layouts
+from colangevin.optim.sweep import Sweep
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
@@ -141,6 +142,7 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
+    @torch.compiler.disable
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
         options = [[group[name] for name in self._options] for group in self.param_groups]
@@ -172,12 +174,18 @@ class ConstrainedOptimizer(Optimizer):
 
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        for sweep, each in self._all_but_sweeps(dynamics, segment):
+            sweep.advance(each, segment, last=segment == each.segments - 1)
+
+    @torch.compiler.disable
+    def _all_but_sweeps(self, dynamics: list[Dynamics], segment: int) -> list[tuple[Sweep, Dynamics]]:
+        """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
         plan = self._plan_for(dynamics, segment)
         active = plan.active
         for fused in plan.fused:
             fused.raise_if_flagged()
-        hosted = {bucket.position: dynamics[bucket.position].on_host() for bucket in plan.buckets}
-        check_gradients(plan.buckets, hosted)
+        hosted = {each.position: dynamics[each.position].on_host() for each in (*plan.buckets, *plan.sweeps)}
+        check_gradients([*plan.buckets, *plan.sweeps], hosted)
         plan.check_edits()
         if any(dynamics[entry.position].noisy for entry in active):
             self._draw_seed()
@@ -195,6 +203,7 @@ class ConstrainedOptimizer(Optimizer):
         for entry in active:
             if entry.parameter not in self.state:
                 self.state[entry.parameter] = entry.state
+        return [(sweep, hosted[sweep.position]) for sweep in plan.sweeps]
 
     def _roster(self) -> list[Entry]:
         """Every parameter, as long as the groups stay as they are."""

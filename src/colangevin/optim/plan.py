@@ -59,7 +59,8 @@ class Plan:
             if layout is not None and entry.numel and segment < dynamics[entry.position].segments
         ]
         first = _first_alike(dynamics)
-        buckets: dict[object, Bucket | Sweep] = {}
+        buckets: dict[object, Bucket] = {}
+        sweeping: dict[object, Sweep] = {}
         families: dict[tuple[int, Family], list[Entry]] = {}
         for entry in self.active:
             alike = first[entry.position]
@@ -69,14 +70,15 @@ class Plan:
                 continue
             constraint, dtype = entry.constraint, entry.parameter.dtype
             if sweeps(entry) and not (entry.varies or dynamics[entry.position].varies):
-                swept = (entry.position, dtype)
-                buckets.setdefault(swept, Sweep(constraint, entry.position)).entries.append(entry)
+                sweep = sweeping.setdefault((entry.position, dtype), Sweep(constraint, entry.position))
+                sweep.entries.append(entry)
                 continue
             together: object = entry.index
             if constraint.stacks:
                 together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
+        self.sweeps = list(sweeping.values())
         self.fused = [mover(kind, members) for (_, kind), members in families.items()]
 
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
@@ -87,7 +89,9 @@ class Plan:
 
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [entry for bucket in self.buckets for entry in bucket.entries if not entry.look()]
+        suspects = [
+            entry for each in (*self.buckets, *self.sweeps) for entry in each.entries if not entry.look()
+        ]
         suspects += [entry for fused in self.fused for entry in fused.touched()]
         for entry in suspects:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)

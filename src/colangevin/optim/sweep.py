@@ -1,7 +1,7 @@
 """Elementwise parameters in plain torch, walked through in blocks that stay in the cache."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
         flat = tensor.view(-1)
         return flat if self.stop - self.start == flat.numel() else flat[self.start : self.stop]
 
-    def noise(self, words: tuple[int, ...], width: int, dtype: torch.dtype) -> Tensor:
+    def noise(self, words: tuple[int, int], width: int) -> Tensor:
         """The normals of the stretch, ``width`` an element; ``words`` are segment and draw."""
         entry = self.entry
         size = entry.numel // entry.copies
@@ -58,15 +58,16 @@ class Piece(NamedTuple):
         keys = streams([parameter], [entry.numbers[first:last]], *words)
         count = min(size, self.stop - self.start) * width
         skip = (self.start - first * size) * width
-        return normal(keys, (count,), dtype=dtype, device=entry.parameter.device, skip=skip).reshape(-1)
+        noise = normal(keys, (count,), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
+        return noise.reshape(-1) if width == 1 else noise.reshape(-1, width)
 
 
 class Operands(NamedTuple):
-    """What one block of a step reads and writes, flat: weights, q (None: the weights), p, gradient, noise."""
+    """What one block of a step reads and writes: a flat tensor a piece, and the noise of all."""
 
     theta: list[Tensor]
-    position: list[Tensor] | None
-    momentum: list[Tensor] | None
+    position: list[Tensor]  # empty where q is the weight itself
+    momentum: list[Tensor]
     grad: list[Tensor]
     noise: list[Tensor]
 
@@ -85,45 +86,44 @@ class Sweep:
         self.entries: list[Entry] = []
 
     def advance(self, dynamics: Dynamics, segment: int, *, last: bool) -> None:
-        """Move every parameter through a segment of the step; the last one completes it."""
-        for operands in self._begin(dynamics, segment):
-            self._move(dynamics, operands, segment)
-        self._end(last)
+        """Move every parameter through a segment of the step; the last one completes it.
 
-    def _begin(self, dynamics: Dynamics, segment: int) -> Iterator[Operands]:
-        underdamped = not isinstance(dynamics, Overdamped)
+        A compiled step traces what is done to each block, and only that.
+        """
+        for operands in self._operands(dynamics, segment, whole=torch.compiler.is_compiling()):
+            self._move(dynamics, operands, segment)
+        self._complete(last)
+
+    @torch.compiler.disable
+    def _operands(self, dynamics: Dynamics, segment: int, *, whole: bool) -> Iterable[Operands]:
+        """The blocks of a step, one after the other or, when compiled, a list of whole parameters."""
         for entry in self.entries:
-            entry.settle(momentum=underdamped)
-        shapes = dynamics.noise_shapes(self.constraint, (1,), segment)
-        widths = [math.prod(shape) for shape in shapes]
-        for block in _blocks(self.entries):
-            states = [(piece, piece.entry.state) for piece in block]
-            dtype = block[0].entry.dtype
-            yield Operands(
-                [piece.of(piece.entry.parameter.detach()) for piece in block],
-                [piece.of(state["position"]) for piece, state in states]
-                if "position" in states[0][1]
-                else None,
-                [piece.of(state["momentum"]) for piece, state in states] if underdamped else None,
-                [piece.of(piece.entry.grad) for piece in block],
-                [
-                    _joined([piece.noise((segment, draw), width, dtype) for piece in block]).view(
-                        -1, *[width] * (width > 1)
-                    )
-                    for draw, width in enumerate(widths)
-                ],
-            )
+            entry.settle(momentum=not isinstance(dynamics, Overdamped))
+        if whole:
+            return [self._block(dynamics, [Piece(e, 0, e.numel)], segment) for e in self.entries]
+        return (self._block(dynamics, pieces, segment) for pieces in _blocks(self.entries))
+
+    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int) -> Operands:
+        states = [(piece, piece.entry.state) for piece in pieces]
+        keeps = self.constraint.keeps_position(self.entries[0].parameter.dtype)
+        widths = [math.prod(s) for s in dynamics.noise_shapes(self.constraint, (1,), segment)]
+        return Operands(
+            [piece.of(piece.entry.parameter.detach()) for piece in pieces],
+            [piece.of(state["position"]) for piece, state in states] if keeps else [],
+            [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
+            [piece.of(piece.entry.grad) for piece in pieces],
+            [_joined([p.noise((segment, draw), width) for p in pieces]) for draw, width in enumerate(widths)],
+        )
 
     def _move(self, dynamics: Dynamics, operands: Operands, segment: int) -> None:
         """One block: gather, step, write."""
         group, dtype = self.entries[0].group, self.entries[0].dtype
-        theta = _joined(operands.theta).to(dtype)
-        grad = _joined(operands.grad).to(dtype)
+        theta, grad = _joined(operands.theta).to(dtype), _joined(operands.grad).to(dtype)
         if group["maximize"]:
             grad = -grad
         if group["weight_decay"]:
             grad = torch.add(grad, theta, alpha=float(group["weight_decay"]))
-        q = theta if operands.position is None else _joined(operands.position)
+        q = _joined(operands.position) if operands.position else theta
         if isinstance(dynamics, Overdamped):
             q = dynamics.step(self.constraint, q, grad, operands.noise)
         else:
@@ -131,10 +131,11 @@ class Sweep:
             q, p = dynamics.step(self.constraint, q, p, grad, operands.noise, segment)
             _spread(p, operands.momentum)
         _spread(self.constraint.lower(q, q.shape), operands.theta)
-        if operands.position is not None:
+        if operands.position:
             _spread(q, operands.position)
 
-    def _end(self, last: bool) -> None:
+    @torch.compiler.disable
+    def _complete(self, last: bool) -> None:
         for entry in self.entries:
             if last:
                 entry.count()
@@ -143,14 +144,13 @@ class Sweep:
 
 def _blocks(entries: list[Entry]) -> Iterator[list[Piece]]:
     """Parameters cut into pieces of at most a block, small ones together."""
-    limit = math.inf if torch.compiler.is_compiling() else _BLOCK
     together: list[Piece] = []
     size = 0
     for entry in entries:
-        if entry.numel > limit:
+        if entry.numel > _BLOCK:
             yield from ([piece] for piece in _pieces(entry))
             continue
-        if size + entry.numel > limit and together:
+        if size + entry.numel > _BLOCK and together:
             yield together
             together, size = [], 0
         together.append(Piece(entry, 0, entry.numel))
@@ -175,5 +175,7 @@ def _joined(pieces: list[Tensor]) -> Tensor:
 
 def _spread(result: Tensor, pieces: list[Tensor]) -> None:
     """Write a result where it belongs."""
-    parts = [result] if len(pieces) == 1 else result.split([piece.numel() for piece in pieces])
-    torch._foreach_copy_(pieces, parts)
+    if len(pieces) == 1:
+        pieces[0].copy_(result)
+    else:
+        torch._foreach_copy_(pieces, result.split([piece.numel() for piece in pieces]))
