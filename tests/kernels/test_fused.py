@@ -29,7 +29,13 @@ OPTIMIZERS: dict[str, Callable[..., cl.optim.base.ConstrainedOptimizer]] = {
 }
 
 ELEMENTWISE = [((n,), c) for n in (1, 3, 63, 65, 129) for c in (cl.Free(), cl.Circle(0.5))]
-SPHERES = [((5, 7), cl.Sphere(2.0)), ((3, 4, 3, 3), cl.Sphere(0.7, slack=False)), ((2, 1), cl.Sphere(1.0))]
+SPHERES = [
+    ((5, 7), cl.Sphere(2.0)),
+    ((2, 64), cl.Sphere(2.0)),
+    ((3, 66), cl.Sphere(2.0)),
+    ((3, 4, 3, 3), cl.Sphere(0.7, slack=False)),
+    ((2, 1), cl.Sphere(1.0)),
+]
 MATRICES = [(s, cl.Orthogonal()) for s in ((18, 24), (20, 9), (7, 7), (4, 2, 3, 3), (1, 7), (7, 1))]
 
 

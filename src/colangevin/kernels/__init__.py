@@ -52,7 +52,9 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
         dense = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
         if not dense or dynamics.noisy or isinstance(constraint, Sphere):
             return None
-    if grad.stride() != weight.stride() or (isinstance(dynamics, Overdamped) and "momentum" in entry.state):
+    if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
+        return None
+    if isinstance(dynamics, Overdamped) and "momentum" in entry.state:
         return None
     common = (weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
     kind = type(constraint)

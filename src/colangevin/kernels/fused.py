@@ -13,6 +13,7 @@ from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.rates import Scalar
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels.functions import count_steps
+from colangevin.kernels.launch import Launch
 from colangevin.optim.entry import Entry
 
 __all__ = ["Dynamics", "Fused", "letter_code", "letter_rates"]
@@ -20,7 +21,7 @@ __all__ = ["Dynamics", "Fused", "letter_code", "letter_rates"]
 Dynamics = Overdamped | Underdamped
 
 _CODES = {"A": 1, "B": 2, "O": 3}
-_WATCH = 4  # steps between two looks at the flags
+_WATCH = 8  # steps between two looks at the flags
 
 
 def letter_code(letters: Sequence[tuple[str, float]]) -> int:
@@ -53,9 +54,11 @@ class Fused(ABC):
         self._parameters = [entry.parameter for entry in entries]
         self._groups = list({id(entry.group): entry.group for entry in entries}.values())
         self._addresses: list[int] = []
+        self._gradients: list[int] = []
         self._options: list[Any] = []
-        self._held: list[Tensor | None] = []  # keeps alive what the tables point to
-        self._versions: list[int] = []
+        self._held: list[Tensor] = []  # keeps alive what the tables point to
+        self._versions: list[int] = []  # of the parameters after the last step
+        self._seen: list[int] = []  # and before this one
         self._age = 0
         self._rates: tuple[tuple[Scalar, ...], Tensor] | None = None
         self.flags = torch.zeros(len(entries), dtype=torch.int32, device=self.device)
@@ -66,44 +69,57 @@ class Fused(ABC):
     # ---- what a family of kernels says -----------------------------------------------------------
 
     @abstractmethod
-    def tabulate(self) -> None:
-        """Write the tables anew: an address, a seed or a decay has changed."""
+    def tabulate(self, dynamics: Dynamics) -> None:
+        """Write the tables anew: an address, a seed or a decay has changed; gradients are not in them."""
 
     @abstractmethod
-    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
-        """Move everything by one step."""
+    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+        """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
+
+    #: whether the step counts are left to :meth:`advance`
+    counts = True
 
     # ---- the step --------------------------------------------------------------------------------
 
     def advance(self, dynamics: Dynamics) -> None:
         """Move every parameter by one step, without waiting for the device."""
-        if self._moved(dynamics):
-            self.tabulate()
-        self.launch(dynamics, self._device_rates(dynamics))
-        count_steps[(-(-len(self.entries) // 128),)](self._steps, len(self.entries), BLOCK=128)
+        if self._moved():
+            for entry in self.entries:
+                self._prepare(entry, momentum=not isinstance(dynamics, Overdamped))
+            self._held = [tensor for entry in self.entries for tensor in entry.state.values()]
+            steps = [entry.state["step"].data_ptr() for entry in self.entries]
+            self._steps = self.upload(steps, torch.int64)
+            self._count = Launch(count_steps, -(-len(steps) // 128), n=len(steps), BLOCK=128)
+            self.tabulate(dynamics)
+        gradients = [entry.grad.data_ptr() for entry in self.entries]
+        if gradients != self._gradients:
+            self._gradients = gradients
+            addresses = self._gradient_addresses()
+            self.gradients_aligned = all(address % 16 == 0 for address in addresses)
+            self._grads = self.upload(addresses, torch.int64)
+        self.launch(dynamics, self._grads, self._device_rates(dynamics))
+        if self.counts:
+            self._count(self._steps)
         torch.autograd.graph.increment_version(self._parameters)
-        self._versions = [parameter._version for parameter in self._parameters]
+        self._versions = [version + 1 for version in self._seen]
         self._watch()
 
-    def _moved(self, dynamics: Dynamics) -> bool:
+    def _moved(self) -> bool:
         """Whether something the tables name has moved or changed since they were written."""
         addresses = [parameter.data_ptr() for parameter in self._parameters]
-        addresses += [entry.grad.data_ptr() for entry in self.entries]
         options = [(group["seed"], group["weight_decay"]) for group in self._groups]
-        if self._addresses == addresses and self._options == options:
-            held = self._state_tensors()
-            if len(held) == len(self._held) and all(map(operator.is_, held, self._held)):
-                return False
-        for entry in self.entries:
-            self._prepare(entry, momentum=not isinstance(dynamics, Overdamped))
-        self._addresses, self._options, self._held = addresses, options, self._state_tensors()
-        steps = [entry.state["step"].data_ptr() for entry in self.entries]
-        self._steps = self.upload(steps, torch.int64)
-        return True
+        held = [tensor for entry in self.entries for tensor in entry.state.values()]
+        same = self._addresses == addresses and self._options == options and len(held) == len(self._held)
+        self._addresses, self._options = addresses, options
+        return not (same and all(map(operator.is_, held, self._held)))
 
-    def _state_tensors(self) -> list[Tensor | None]:
-        states = [entry.state for entry in self.entries]
-        return [state.get(key) for key in ("step", "momentum", "position") for state in states]
+    def _gradient_addresses(self) -> list[int]:
+        """Where the gradient of every copy of every weight begins."""
+        addresses = []
+        for entry in self.entries:
+            length = entry.numel // entry.copies * entry.grad.element_size()
+            addresses += [entry.grad.data_ptr() + copy * length for copy in range(entry.copies)]
+        return addresses
 
     @staticmethod
     def _prepare(entry: Entry, *, momentum: bool) -> None:
@@ -113,12 +129,15 @@ class Fused(ABC):
             entry.allocate("position").copy_(q.reshape(entry.state_shape))
         if momentum:
             entry.allocate("momentum")
+        for key in entry.state.keys() & {"momentum", "position"}:
+            entry.align(key)
         if "step" not in entry.state:
             entry.state["step"] = torch.zeros((), dtype=torch.int64, device=entry.parameter.device)
 
     def touched(self) -> list[Entry]:
         """Entries whose parameter someone else wrote since the last step, as far as torch tells."""
         versions = [parameter._version for parameter in self._parameters]
+        self._seen = versions
         if versions == self._versions:
             return []
         if not self._versions:
@@ -154,12 +173,11 @@ class Fused(ABC):
     # ---- bad gradients ---------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Send the flags on their way to the host, unless a graph is being recorded."""
-        if (
-            self.device.type != "cuda"
-            or torch.cuda.is_current_stream_capturing()
-            or self._arrived is not None
-        ):
+        """Send the flags on their way to the host now and then, unless a graph is being recorded."""
+        self._age += 1
+        if self.device.type != "cuda" or self._age % _WATCH or self._arrived is not None:
+            return
+        if torch.cuda.is_current_stream_capturing():
             return
         self._host_flags.copy_(self.flags, non_blocking=True)
         self._arrived = torch.cuda.Event()

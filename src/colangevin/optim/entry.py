@@ -13,6 +13,8 @@ from colangevin.integrators.rates import factor, largest, varies
 
 __all__ = ["Entry", "state_shape"]
 
+_LONG_ROW = 64  # entries from which on a row is worth padding
+
 
 class Entry:
     """A parameter with its place in the optimizer.
@@ -147,18 +149,36 @@ class Entry:
     def allocate(self, key: str) -> Tensor:
         """The tensor of the state under ``key``, made when it is missing.
 
-        It has the parameter's shape and memory format where q has as many entries, so that both can be
-        walked through together; with slack it has the shape of q.
-
         Returns:
             The tensor.
         """
         if key not in self.state:
-            self.state[key] = torch.zeros(self.state_shape, dtype=self.dtype, device=self.parameter.device)
-            if self.state_shape == tuple(self.parameter.shape):
-                self.state[key] = torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
+            self.state[key] = self._room()
         tensor: Tensor = self.state[key]
         return tensor
+
+    def align(self, key: str) -> None:
+        """Move a tensor of the state that came with a checkpoint to where :meth:`allocate` would put it."""
+        room = self._room()
+        if self.state[key].stride() != room.stride():
+            self.state[key] = room.copy_(self.state[key])
+
+    def _room(self) -> Tensor:
+        """Zeros for a tensor of the state.
+
+        They have the parameter's shape and memory format where q has as many entries, so that both can be
+        walked through together. With slack they have the shape of q, and long rows are padded so that each
+        begins at a multiple of 16 bytes.
+
+        Returns:
+            The tensor.
+        """
+        shape = self.state_shape
+        if shape == tuple(self.parameter.shape):
+            return torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
+        length = shape[-1] if shape[-1] < _LONG_ROW else -(-shape[-1] // 4) * 4
+        room = torch.zeros(*shape[:-1], length, dtype=self.dtype, device=self.parameter.device)
+        return room[..., : shape[-1]]
 
     @property
     def state_shape(self) -> tuple[int, ...]:

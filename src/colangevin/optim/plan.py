@@ -11,29 +11,13 @@ from colangevin.optim.sweep import Sweep, sweeps
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
-#: dtype and strides of a gradient; None when there is none
-Layout = tuple[torch.dtype, tuple[int, ...]] | None
+#: dtype of a gradient, and its strides unless it is contiguous; None when there is none
+Layout = tuple[torch.dtype, bool | tuple[int, ...]] | None
 
 
-def gradient_layouts(entries: list[Entry], grads: list[Tensor | None]) -> list[Layout]:
-    """How the gradients lie in memory.
-
-    Args:
-        entries: every parameter.
-        grads: their gradients.
-
-    Returns:
-        For each its dtype and strides, or None.
-
-    Raises:
-        ConstraintError: for a sparse gradient.
-    """
-    for entry, grad in zip(entries, grads, strict=True):
-        if grad is not None and grad.layout is not torch.strided:
-            raise ConstraintError(
-                f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
-            )
-    return [None if grad is None else (grad.dtype, grad.stride()) for grad in grads]
+def gradient_layouts(grads: list[Tensor | None]) -> list[Layout]:
+    """How gradients lie in memory."""
+    return [None if grad is None else (grad.dtype, grad.is_contiguous() or grad.stride()) for grad in grads]
 
 
 class Plan:
@@ -44,6 +28,9 @@ class Plan:
         layouts: of their gradients.
         dynamics: of every group.
         segment: of the step; groups whose splitting has ended sit it out.
+
+    Raises:
+        ConstraintError: for a sparse gradient.
     """
 
     def __init__(
@@ -53,11 +40,18 @@ class Plan:
         self.dynamics = dynamics
         self.forms = _forms(dynamics)
         self.segment = segment
+        self.noisy = any(each.noisy for each in dynamics)
         self.active = [
             entry
             for entry, layout in zip(entries, layouts, strict=True)
             if layout is not None and entry.numel and segment < dynamics[entry.position].segments
         ]
+        for entry in self.active:
+            if entry.grad.layout is not torch.strided:
+                raise ConstraintError(
+                    f"{entry.label}: sparse gradients are not supported; build the embedding with "
+                    "sparse=False."
+                )
         first = _first_alike(dynamics)
         buckets: dict[object, Bucket] = {}
         sweeping: dict[object, Sweep] = {}
