@@ -10,6 +10,7 @@ from colangevin.errors import (
     SplittingError,
 )
 from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
+from colangevin.replicas import Replicas
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "InfeasibleError",
     "NonFiniteError",
     "Orthogonal",
+    "Replicas",
     "Sphere",
     "SplittingError",
     "constrain",

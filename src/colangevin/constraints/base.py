@@ -48,6 +48,11 @@ class Constraint(ABC):
     #: the weight alone does not determine q (there is slack), so q is part of the optimizer's state
     hidden: ClassVar[bool] = False
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether q has the weight's shape and every element moves alone, the same wherever it stands."""
+        return False
+
     # ---- what users call -------------------------------------------------------------------------
 
     def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
@@ -209,6 +214,10 @@ class Constraint(ABC):
     @abstractmethod
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         r"""Orthogonal projection of a momentum onto the cotangent space, :math:`\Pi_q p`."""
+
+    def kick(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
+        """Letter B: the momentum after the gradient acted for time ``b``."""
+        return self.tangent(q, torch.add(p, self.covector(q, grad), alpha=-b))
 
     @abstractmethod
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:

@@ -40,7 +40,7 @@ class Circle(Constraint):
     Leimkuhler et al. 2021, appendix "Circle constraint", over- and underdamped.
 
     Args:
-        radius: r, a positive number or a tensor that broadcasts to the weight.
+        radius: r, a positive number or a tensor that broadcasts to the weight; for replicas, to their stack.
 
     Raises:
         ConstraintError: when a radius is not positive and finite.
@@ -73,10 +73,17 @@ class Circle(Constraint):
 
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         if isinstance(self._radius, Tensor) and not broadcasts(self._radius.shape, (copies, *shape)):
+            replicas = (
+                f", or one of shape {(copies, *[1] * len(shape))} for one a replica" if copies > 1 else ""
+            )
             raise ConstraintError(
                 f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not "
-                "broadcast to the weight; give a number, or a tensor with the weight's shape."
+                f"broadcast to the weight; give a number, or a tensor with the weight's shape{replicas}."
             )
+
+    @property
+    def elementwise(self) -> bool:
+        return not isinstance(self._radius, Tensor)
 
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(shape)
@@ -140,6 +147,11 @@ class Circle(Constraint):
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         return q.cos() * grad / self._r(q)  # xi G / r^2
+
+    def kick(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
+        if isinstance(self._radius, Tensor):
+            return super().kick(q, p, grad, b)
+        return torch.addcmul(p, q.cos(), grad, value=-b / self._radius)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         return p

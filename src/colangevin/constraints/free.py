@@ -20,6 +20,10 @@ class Free(Constraint):
     Its steps are those of ``torch.optim.SGD`` when the temperature is zero.
     """
 
+    @property
+    def elementwise(self) -> bool:
+        return True
+
     def describe(self) -> dict[str, Any]:
         return {"name": "Free"}
 

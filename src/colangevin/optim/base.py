@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from colangevin.constraints import Circle, Constraint, Free
 from colangevin.errors import ConstraintError, SplittingError
+from colangevin.integrators.rates import largest
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim import checkpoint
 from colangevin.optim.bucket import Dynamics
@@ -17,6 +18,7 @@ from colangevin.optim.checks import check_parameter, number
 from colangevin.optim.entry import Entry
 from colangevin.optim.guards import check_gradients, warn_at_rest
 from colangevin.optim.plan import Plan, gradient_layouts
+from colangevin.optim.sweep import Sweep
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
@@ -37,16 +39,16 @@ class ConstrainedOptimizer(Optimizer):
     _entries: list[Entry] | None
     _parameters: list[Tensor]
     _states: list[dict[str, Any] | None]
-    _known_groups: list[tuple[int, Constraint, int]]
+    _known_groups: list[tuple[Any, ...]]
     _plan: Plan | None
     _known_options: list[Any]
     _known_dynamics: list[Dynamics]
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._forget()
-        options = {"constraint": Free(), "replicas": 0, "seed": seed, "maximize": False}
+        options = {"constraint": Free(), "replicas": 0, "first_replica": 0, "seed": seed, "maximize": False}
         super().__init__(params, {**options, **defaults})
-        if any(group["temperature"] != 0 for group in self.param_groups):
+        if any(largest(group["temperature"]) for group in self.param_groups):
             self._draw_seed()
 
     # ---- what subclasses say ---------------------------------------------------------------------
@@ -82,8 +84,10 @@ class ConstrainedOptimizer(Optimizer):
                 f"constraint={constraint!r} in {where}: must be a constraint such as "
                 "colangevin.Circle(0.05), not " + type(constraint).__name__ + "."
             )
-        if isinstance(group["replicas"], bool) or not isinstance(group["replicas"], int):
-            raise ConstraintError(f"replicas={group['replicas']!r} in {where}: must be a whole number.")
+        for option in ("replicas", "first_replica"):
+            value = group[option]
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConstraintError(f"{option}={value!r} in {where}: must be a whole number, at least 0.")
         seed = group["seed"]
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
@@ -91,7 +95,7 @@ class ConstrainedOptimizer(Optimizer):
         self._dynamics(group, where)
         for parameter, name in zip(group["params"], self._names(position), strict=True):
             check_parameter(parameter, constraint, name, group["replicas"], where)
-            if isinstance(constraint, Circle) and number(group, "temperature", where=where) == 0:
+            if isinstance(constraint, Circle) and not largest(group["temperature"]):
                 warn_at_rest(constraint, parameter, name)
 
     def _names(self, position: int) -> list[str]:
@@ -141,6 +145,7 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
+    @torch.compiler.disable
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
         names = (*self._options, "weight_decay")
@@ -171,12 +176,18 @@ class ConstrainedOptimizer(Optimizer):
 
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        for sweep, each in self._all_but_sweeps(dynamics, segment):
+            sweep.advance(each, segment, last=segment == each.segments - 1)
+
+    @torch.compiler.disable
+    def _all_but_sweeps(self, dynamics: list[Dynamics], segment: int) -> list[tuple[Sweep, Dynamics]]:
+        """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
         plan = self._plan_for(dynamics, segment)
         active = plan.active
         for fused in plan.fused:
             fused.raise_if_flagged()
-        hosted = {bucket.position: dynamics[bucket.position].on_host() for bucket in plan.buckets}
-        check_gradients(plan.buckets, hosted)
+        hosted = {each.position: dynamics[each.position].on_host() for each in (*plan.buckets, *plan.sweeps)}
+        check_gradients([*plan.buckets, *plan.sweeps], hosted)
         plan.check_edits()
         if plan.noisy:
             self._draw_seed()
@@ -187,17 +198,22 @@ class ConstrainedOptimizer(Optimizer):
             bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
         for bucket in plan.buckets:
             if not bucket.constraint.fallible:
-                q, p = bucket.compute(hosted[bucket.position], segment)
-                bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
+                last = segment == dynamics[bucket.position].segments - 1
+                bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
             fused.advance(dynamics[fused.position])
         if None in self._states:
             for entry in active:
                 self.state[entry.parameter] = entry.state
+        return [(sweep, hosted[sweep.position]) for sweep in plan.sweeps]
 
     def _roster(self) -> list[Entry]:
         """Every parameter, as long as the groups stay as they are."""
-        groups = [(len(g["params"]), g["constraint"], g["replicas"]) for g in self.param_groups]
+        options = ("constraint", "replicas", "first_replica")
+        groups = [
+            (len(g["params"]), isinstance(g["weight_decay"], Tensor), *(g[option] for option in options))
+            for g in self.param_groups
+        ]
         if self._entries is None or groups != self._known_groups:
             entries: list[Entry] = []
             for position, group in enumerate(self.param_groups):

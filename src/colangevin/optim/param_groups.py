@@ -10,7 +10,7 @@ from colangevin.constraints import Circle, Constraint, Free
 from colangevin.errors import ConstraintError
 from colangevin.optim.guards import warn_at_rest
 
-__all__ = ["Rules", "constrain"]
+__all__ = ["Rules", "choose", "constrain", "start"]
 
 Rules = (
     Mapping[str, Constraint | None]
@@ -39,6 +39,28 @@ def constrain(model: nn.Module, rules: Rules, *, init: bool = True) -> list[dict
         ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit.
         TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
     """
+    groups = choose(model, rules)
+    for group in groups:
+        for name, parameter in group["params"]:
+            start(group["constraint"], parameter, name, init=init)
+    return groups
+
+
+def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> list[dict[str, Any]]:
+    """The groups of :func:`constrain`, before anything is done to the weights.
+
+    Args:
+        model: any module.
+        rules: as there.
+        replicas: how many copies its parameters stack along dimension 0, 0 when they are single weights.
+
+    Returns:
+        Groups with named parameters.
+
+    Raises:
+        ConstraintError: for a rule that fits nothing, or a shape that its constraint cannot hold.
+        TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
+    """
     names = _names(model)
     chosen: dict[Tensor, Constraint] = {}
     for rule, constraint in rules.items():
@@ -59,17 +81,30 @@ def constrain(model: nn.Module, rules: Rules, *, init: bool = True) -> list[dict
     groups: dict[Constraint, list[tuple[str, Tensor]]] = {}
     for parameter, aliases in names.items():
         constraint = chosen.get(parameter, Free())
-        constraint.check_shape(parameter.shape, aliases[0])
+        constraint.check_stack(parameter.shape, bool(replicas), aliases[0])
         groups.setdefault(constraint, []).append((aliases[0], parameter))
-    for constraint, members in groups.items():
-        for name, parameter in members:
-            if init:
-                constraint.init_(parameter, name=name)
-            else:
-                constraint.check(parameter, name=name)
-            if isinstance(constraint, Circle):
-                warn_at_rest(constraint, parameter, name)
-    return [{"params": members, "constraint": each} for each, members in groups.items()]
+    copies = {"replicas": replicas} if replicas else {}
+    return [{"params": members, "constraint": each, **copies} for each, members in groups.items()]
+
+
+def start(
+    constraint: Constraint, parameter: Tensor, name: str, *, init: bool, replicas: bool = False
+) -> None:
+    """Put a parameter onto its manifold, or check that it is there.
+
+    Args:
+        constraint: what is to hold it.
+        parameter: one weight, or a stack of them along dimension 0.
+        name: what to call it in an error.
+        init: whether to change it.
+        replicas: whether it is such a stack.
+    """
+    if init:
+        constraint.init_(parameter, replicas=replicas, name=name)
+    else:
+        constraint.check(parameter, replicas=replicas, name=name)
+    if isinstance(constraint, Circle):
+        warn_at_rest(constraint, parameter, name)
 
 
 def _names(model: nn.Module) -> dict[Tensor, list[str]]:

@@ -7,6 +7,7 @@ from colangevin.errors import ConstraintError
 from colangevin.kernels import Family, family, mover
 from colangevin.optim.bucket import Bucket, Dynamics
 from colangevin.optim.entry import Entry
+from colangevin.optim.sweep import Sweep, sweeps
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
@@ -53,6 +54,7 @@ class Plan:
                 )
         first = _first_alike(dynamics)
         buckets: dict[object, Bucket] = {}
+        sweeping: dict[object, Sweep] = {}
         families: dict[tuple[int, Family], list[Entry]] = {}
         for entry in self.active:
             alike = first[entry.position]
@@ -60,12 +62,17 @@ class Plan:
             if kind is not None:
                 families.setdefault((alike, kind), []).append(entry)
                 continue
-            constraint = entry.constraint
+            constraint, dtype = entry.constraint, entry.parameter.dtype
+            if sweeps(entry) and not (entry.varies or dynamics[entry.position].varies):
+                sweep = sweeping.setdefault((entry.position, dtype), Sweep(constraint, entry.position))
+                sweep.entries.append(entry)
+                continue
             together: object = entry.index
             if constraint.stacks:
-                together = (alike, constraint, entry.shape, entry.parameter.dtype, entry.parameter.device)
+                together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
+        self.sweeps = list(sweeping.values())
         self.fused = [mover(kind, members) for (_, kind), members in families.items()]
 
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
@@ -76,7 +83,9 @@ class Plan:
 
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [entry for bucket in self.buckets for entry in bucket.entries if not entry.untouched]
+        suspects = [
+            entry for each in (*self.buckets, *self.sweeps) for entry in each.entries if not entry.look()
+        ]
         suspects += [entry for fused in self.fused for entry in fused.touched()]
         for entry in suspects:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
@@ -89,5 +98,5 @@ def _first_alike(dynamics: list[Dynamics]) -> list[int]:
 
 def _forms(dynamics: list[Dynamics]) -> list[object]:
     """Which groups move alike, and in which form."""
-    forms = [(type(each), each.noisy, getattr(each, "splitting", None)) for each in dynamics]
+    forms = [(type(each), each.noisy, each.varies, getattr(each, "splitting", None)) for each in dynamics]
     return [*_first_alike(dynamics), *forms]

@@ -1,0 +1,218 @@
+"""Many runs at once: copies of a model that train together as one batched module."""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from colangevin.errors import ConstraintError
+from colangevin.noise import stream
+from colangevin.optim.param_groups import Rules, choose, start
+
+__all__ = ["Replicas"]
+
+
+class Replicas(nn.Module):
+    """Independently initialised copies of a model, trained together.
+
+    Every parameter and buffer keeps its name and gains a dimension in front that counts the replicas, so
+    ``named_parameters``, ``state_dict``, ``to`` and ``deepcopy`` do what they do for the model. What a module
+    decides by looking at values cannot be batched: see ``docs/replicas.md`` for what is not supported.
+
+    Args:
+        build: makes one model; it is called n times, with torch's generator seeded anew each time. What it
+            draws elsewhere, or on a CUDA device before CUDA was used, is not governed: build on the CPU.
+        n: how many.
+        seed: of the initialisation. Replica i depends on it and on i, not on n, and torch's generator is left
+            as it was; None draws a seed from that generator.
+
+    Raises:
+        ConstraintError: when n is no positive whole number or ``build`` makes models that differ in shape.
+        TypeError: when ``build`` returns something else than a new module.
+
+    >>> replicas = Replicas(lambda: nn.Linear(2, 1), 3, seed=0)
+    >>> replicas(torch.zeros(5, 2)).shape
+    torch.Size([3, 5, 1])
+    """
+
+    def __init__(self, build: Callable[[], nn.Module], n: int, *, seed: int | None = None) -> None:
+        super().__init__()
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ConstraintError(f"n={n!r}: must be a whole number, at least 1.")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise ConstraintError(f"seed={seed!r}: must be a whole number or None.")
+        self._n = n
+        self._seed = int(torch.randint(2**63 - 1, ()).item()) if seed is None else seed
+        # seeds in a row, since torch's generator looks at 32 bits: mixed ones could coincide
+        first = stream(self._seed) >> 1
+        models = [_built(build, first + i) for i in range(n)]
+        if len({id(model) for model in models}) < n:
+            raise TypeError("build: returned one module twice; it must make a new one at every call.")
+        model = models[0]
+        stacks = _stacked(models)
+        # the model with stacks for tensors is what functional_call runs. Its tables are ours as well, so that
+        # both see every change; it is no submodule, since that would put a prefix before the names
+        object.__setattr__(self, "_model", copy.deepcopy(model, stacks))
+        for table in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            object.__setattr__(self, table, getattr(self._model, table))
+
+    _model: nn.Module
+
+    @property
+    def seed(self) -> int:
+        """The seed of the initialisation."""
+        return self._seed
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, i: int) -> nn.Module:
+        """Replica i: a plain module with a copy of its weights and buffers."""
+        if not -self._n <= i < self._n:
+            raise IndexError(f"replicas[{i}]: there are {self._n} replicas.")
+        return copy.deepcopy(self._model, {id(stack): _copy(stack, i) for stack in self._tensors()})
+
+    def extra_repr(self) -> str:
+        return f"n={self._n}, seed={self._seed}"
+
+    def train(self, mode: bool = True) -> "Replicas":
+        """Set training mode, as in torch."""
+        super().train(mode)
+        self._model.training = mode
+        return self
+
+    def forward(self, *inputs: Tensor, per_replica: bool = False) -> Any:
+        """The model's outputs, with the dimension that counts replicas in front.
+
+        Args:
+            inputs: one batch for all replicas, (batch, ...), or one for each, (n, batch, ...).
+            per_replica: whether they are one for each.
+
+        Returns:
+            What the model returns, every tensor of shape (n, batch, ...).
+
+        Raises:
+            ConstraintError: for an input without a batch for each replica; for a model that does something
+                ``torch.func.vmap`` cannot batch, saying what.
+            RuntimeError: of the model's own.
+        """
+        for x in inputs if per_replica else ():
+            if x.dim() == 0 or x.shape[0] != self._n:
+                raise ConstraintError(
+                    f"input of shape {tuple(x.shape)} with per_replica=True: dimension 0 must be "
+                    f"{self._n}, one batch for each replica. Leave per_replica out for a shared batch."
+                )
+        parameters, buffers = dict(self.named_parameters()), dict(self.named_buffers())
+        run = vmap(self._one, in_dims=(0, 0, 0 if per_replica else None), randomness="different")
+        try:
+            outputs, rebound = run(parameters, buffers, inputs)
+        except RuntimeError as error:
+            reason = str(error).split(". ")[0]
+            if not reason.startswith(("vmap:", "Batching rule not implemented")):
+                raise
+            raise ConstraintError(
+                f"{type(self._model).__name__} cannot run as replicas: {reason}. Replace the layer by one "
+                "that torch.func.vmap supports, or train the copies apart, replicas[i] one by one."
+            ) from error
+        with torch.no_grad():
+            for name, value in rebound.items():
+                buffers[name].copy_(value)
+        return outputs
+
+    def _one(
+        self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], inputs: tuple[Tensor, ...]
+    ) -> tuple[Any, dict[str, Tensor]]:
+        """One replica's outputs, and the buffers it bound anew; those changed in place are in the stacks."""
+        state = {**parameters, **buffers}
+        outputs = functional_call(self._model, state, inputs)
+        return outputs, {name: state[name] for name in buffers if state[name] is not buffers[name]}
+
+    def constrain(self, rules: Rules, *, init: bool = True) -> list[dict[str, Any]]:
+        """Parameter groups whose constraints hold each replica apart; as :func:`colangevin.constrain`.
+
+        Args:
+            rules: maps a glob on parameter names or a module class to a constraint, or to None for "leave
+                free". A radius that differs between replicas is a tensor that counts them first: (n, 1, 1)
+                for the circles of a matrix, (n, 1) for its spheres.
+            init: whether to put the weights onto their manifolds in place. What is drawn for that follows
+                :attr:`seed`; replica i does not depend on n.
+
+        Returns:
+            Groups with named parameters and ``replicas=n``.
+
+        Raises:
+            ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit.
+            TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
+        """
+        groups = choose(self._model, rules, replicas=self._n)
+        members = [(group["constraint"], *member) for group in groups for member in group["params"]]
+        for number, (constraint, name, parameter) in enumerate(members):
+            # seeded for each parameter: the stacks are filled replica by replica, whatever n is
+            with _seeded(stream(self._seed, number)):
+                start(constraint, parameter, name, init=init, replicas=True)
+        return groups
+
+    def _tensors(self) -> list[Tensor]:
+        return [*self._model.parameters(), *self._model.buffers()]
+
+
+def _built(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """One model, with torch's generator seeded for it."""
+    with _seeded(seed):
+        model = build()
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"build: returned {type(model).__name__}; it must return a torch.nn.Module.")
+    return model
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed torch's generators, and put them back afterwards."""
+    cuda = torch.cuda.is_initialized()
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if cuda else ()):
+        # torch.manual_seed would also seed a CUDA that starts later
+        torch.default_generator.manual_seed(seed)
+        if cuda:
+            torch.cuda.manual_seed_all(seed)
+        yield
+
+
+def _stacked(models: list[nn.Module]) -> dict[int, Tensor]:
+    """The stack for each tensor of the first model, by its id."""
+    tables = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
+    if not tables[0]:
+        raise ConstraintError("build: the model has no parameter or buffer, so its replicas would be one.")
+    for name, tensor in tables[0].items():
+        if nn.parameter.is_lazy(tensor):
+            raise ConstraintError(
+                f"build: parameter '{name}' has no shape yet. Run the model on one batch inside build()."
+            )
+    shapes = [{name: tuple(tensor.shape) for name, tensor in table.items()} for table in tables]
+    for i, each in enumerate(shapes):
+        if each != shapes[0]:
+            name = next(name for name in {**each, **shapes[0]} if each.get(name) != shapes[0].get(name))
+            raise ConstraintError(
+                f"build: tensor '{name}' has shape {each.get(name)} in replica {i} and "
+                f"{shapes[0].get(name)} in replica 0; every call must build the same architecture."
+            )
+    stacks = {}
+    for name, tensor in tables[0].items():
+        stack = torch.stack([table[name].detach() for table in tables])
+        stacks[id(tensor)] = _like(tensor, stack)
+    return stacks
+
+
+def _copy(stack: Tensor, i: int) -> Tensor:
+    """Entry i of a stack as a tensor of its own."""
+    return _like(stack, stack.detach()[i].clone())
+
+
+def _like(tensor: Tensor, values: Tensor) -> Tensor:
+    """Values as a parameter where the tensor is one."""
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(values, requires_grad=tensor.requires_grad)
+    return values
