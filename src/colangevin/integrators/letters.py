@@ -3,10 +3,9 @@
 Each takes a feasible pair (q, p) and returns one; noise is an argument.
 """
 
-import torch
 from torch import Tensor
 
-from colangevin.constraints.base import Constraint
+from colangevin.constraints.base import Constraint, plus
 
 __all__ = ["drift", "kick", "ornstein_uhlenbeck"]
 
@@ -28,4 +27,4 @@ def ornstein_uhlenbeck(
     p = decay * p
     if noise is None:
         return p
-    return constraint.tangent(q, torch.add(p, constraint.white(q, noise), alpha=scale))
+    return constraint.tangent(q, plus(p, constraint.white(q, noise), scale))

@@ -43,6 +43,9 @@ class Overdamped:
 
     def step(self, constraint: Constraint, q: Tensor, grad: Tensor, noise: Sequence[Tensor]) -> Tensor:
         """The next configuration."""
+        return constraint.euler(q, grad, *self.numbers(), noise[0] if noise else None)
+
+    def numbers(self) -> tuple[float, float]:
+        """The step size and the scale of the noise."""
         h = host(self.h)
-        sigma = math.sqrt(2 * host(self.tau) * h)
-        return constraint.euler(q, grad, h, sigma, noise[0] if noise else None)
+        return h, math.sqrt(2 * host(self.tau) * h)
