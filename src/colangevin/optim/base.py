@@ -125,7 +125,7 @@ class ConstrainedOptimizer(Optimizer):
             ConvergenceError: when an ``Implicit`` constraint finds no point to go to.
         """
         dynamics = self._all_dynamics()
-        segments = max((each.segments for each in dynamics), default=1)
+        segments = max([1, *(each.segments for each in dynamics)])
         if segments > 1 and closure is None:
             self._refuse_without_closure(dynamics)
         loss = None

@@ -9,7 +9,7 @@ from torch import Tensor
 from colangevin.constraints import Constraint, Free
 from colangevin.constraints.base import state_dtype
 from colangevin.errors import label
-from colangevin.integrators.rates import factor, largest, varies
+from colangevin.integrators.rates import factor, host, largest, varies
 
 __all__ = ["Entry", "state_shape"]
 
@@ -119,7 +119,9 @@ class Entry:
         if self.group["maximize"]:
             grad = -grad
         if largest(self.group["weight_decay"]):
-            decay, weight = factor(self.group["weight_decay"], self.stack(self.parameter).to(self.dtype))
+            decay, weight = factor(
+                host(self.group["weight_decay"]), self.stack(self.parameter).to(self.dtype)
+            )
             grad = torch.add(grad, weight, alpha=decay)
         return grad
 

@@ -8,12 +8,17 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import Constraint
+from colangevin.constraints.base import plus
+from colangevin.integrators import overdamped, underdamped
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.noise import normal, stream, streams
 from colangevin.optim.bucket import Dynamics
 from colangevin.optim.entry import Entry
 
 __all__ = ["Sweep", "sweeps"]
+
+#: step size and noise scale of an overdamped step, or the letters of an underdamped one
+Numbers = overdamped.Numbers | list[underdamped.Move]
 
 # Elements worked on at a time: the dozen passes of a step over 0.25 MB each stay in the cache, and blocks
 # twice as long as torch's grain still go to two threads.
@@ -90,18 +95,22 @@ class Sweep:
 
         A compiled step traces what is done to each block, and only that.
         """
-        for operands in self._operands(dynamics, segment, whole=torch.compiler.is_compiling()):
-            self._move(dynamics, operands, segment)
+        numbers, blocks = self._prepare(dynamics, segment, whole=torch.compiler.is_compiling())
+        for operands in blocks:
+            self._move(numbers, operands)
         self._complete(last)
 
     @torch.compiler.disable
-    def _operands(self, dynamics: Dynamics, segment: int, *, whole: bool) -> Iterable[Operands]:
-        """The blocks of a step, one after the other or, when compiled, a list of whole parameters."""
+    def _prepare(
+        self, dynamics: Dynamics, segment: int, *, whole: bool
+    ) -> tuple[Numbers, Iterable[Operands]]:
+        """The numbers of a step and its blocks, made as they are needed; whole parameters when compiled."""
+        numbers = dynamics.numbers() if isinstance(dynamics, Overdamped) else dynamics.moves(segment)
         for entry in self.entries:
             entry.settle(momentum=not isinstance(dynamics, Overdamped))
         if whole:
-            return [self._block(dynamics, [Piece(e, 0, e.numel)], segment) for e in self.entries]
-        return (self._block(dynamics, pieces, segment) for pieces in _blocks(self.entries))
+            return numbers, [self._block(dynamics, [Piece(e, 0, e.numel)], segment) for e in self.entries]
+        return numbers, (self._block(dynamics, pieces, segment) for pieces in _blocks(self.entries))
 
     def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int) -> Operands:
         states = [(piece, piece.entry.state) for piece in pieces]
@@ -115,20 +124,20 @@ class Sweep:
             [_joined([p.noise((segment, draw), width) for p in pieces]) for draw, width in enumerate(widths)],
         )
 
-    def _move(self, dynamics: Dynamics, operands: Operands, segment: int) -> None:
+    def _move(self, numbers: Numbers, operands: Operands) -> None:
         """One block: gather, step, write."""
         group, dtype = self.entries[0].group, self.entries[0].dtype
         theta, grad = _joined(operands.theta).to(dtype), _joined(operands.grad).to(dtype)
         if group["maximize"]:
             grad = -grad
         if group["weight_decay"]:
-            grad = torch.add(grad, theta, alpha=float(group["weight_decay"]))
+            grad = plus(grad, theta, float(group["weight_decay"]))
         q = _joined(operands.position) if operands.position else theta
-        if isinstance(dynamics, Overdamped):
-            q = dynamics.step(self.constraint, q, grad, operands.noise)
+        if isinstance(numbers, tuple):
+            q = overdamped.follow(numbers, self.constraint, q, grad, operands.noise)
         else:
             p = _joined(operands.momentum)
-            q, p = dynamics.step(self.constraint, q, p, grad, operands.noise, segment)
+            q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
             _spread(p, operands.momentum)
         _spread(self.constraint.lower(q, q.shape), operands.theta)
         if operands.position:
