@@ -108,7 +108,7 @@ def test_orthogonal_matrices(monkeypatch, device, name):
 
 
 def test_orthogonal_matrices_beyond_quasi_newton(monkeypatch, device):
-    # Newton-Schulz makes the polar factor from TF32 products; only its distance to the manifold is repaired
+    # Newton-Schulz stops when the last correction can do the rest, which goes to the nearest point instead
     tolerance = {torch.float32: 1e-2}
     compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:3], torch.float32, tolerance, size=30.0)
 

@@ -150,14 +150,13 @@ def _wide_product(
 
 
 @triton.jit
-def _square_product(left, right, i, j, BLOCK: tl.constexpr):
+def _square_product(left, right, i, j, PRECISION: tl.constexpr, BLOCK: tl.constexpr):
     """Tile (i, j) of L R^T for two s x s matrices."""
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, left[1], BLOCK):
         k = start + tl.arange(0, BLOCK)
-        total = tl.dot(
-            tl.load(_at(left, i, k)), tl.trans(tl.load(_at(right, j, k))), total, input_precision="tf32"
-        )
+        columns = tl.trans(tl.load(_at(right, j, k)))
+        total = tl.dot(tl.load(_at(left, i, k)), columns, total, input_precision=PRECISION)
     return total
 
 
@@ -379,7 +378,7 @@ def polar_factor(table, tiles, Y, Z, T, size_before, size, BLOCK: tl.constexpr):
     before = tl.load(size_before + matrix)
     if before > _NEAR:
         identity = _identity(i, j, s)
-        ZY = _square_product(_square(Z, row), _square(Y, row), i, j, BLOCK)
+        ZY = _square_product(_square(Z, row), _square(Y, row), i, j, "tf32x3", BLOCK)
         tl.store(_at(_square(T, row), i, j), 1.5 * identity - 0.5 * ZY)
         tl.atomic_max(size + matrix, _largest(identity - ZY))
     else:
@@ -394,8 +393,8 @@ def polar_step(table, tiles, Y, Z, T, Y_new, Z_new, size_before, BLOCK: tl.const
     Y_at, Z_at, T_at = _square(Y, row), _square(Z, row), _square(T, row)
     here, there = _at(_square(Y_new, row), i, j), _at(_square(Z_new, row), i, j)
     if before > _NEAR:
-        tl.store(here, _square_product(Y_at, T_at, i, j, BLOCK))
-        tl.store(there, _square_product(T_at, Z_at, i, j, BLOCK))
+        tl.store(here, _square_product(Y_at, T_at, i, j, "tf32x3", BLOCK))
+        tl.store(there, _square_product(T_at, Z_at, i, j, "tf32x3", BLOCK))
     elif before > 0:
         tl.store(here, tl.load(_at(Y_at, i, j)))
         tl.store(there, tl.load(_at(Z_at, i, j)))
@@ -424,7 +423,8 @@ def choose(
     else:
         scale = tl.sqrt(tl.load(bound + matrix))
         U = tl.load(_at(Z_at, i, j)) / scale
-        A = _square_product(A_at, Z_at, i, j, BLOCK) - _square_product(Z_at, A_at, i, j, BLOCK)
+        A = _square_product(A_at, Z_at, i, j, "tf32", BLOCK)
+        A -= _square_product(Z_at, A_at, i, j, "tf32", BLOCK)
         A = 0.5 * A / scale
     _store_split(_square(U_high, row), _square(U_low, row), i, j, U)
     tl.store(_at(_square(arrived, row), i, j), A)

@@ -186,8 +186,8 @@ class ConstrainedOptimizer(Optimizer):
         active = plan.active
         for fused in plan.fused:
             fused.raise_if_flagged()
-        hosted = {each.position: dynamics[each.position].on_host() for each in (*plan.buckets, *plan.sweeps)}
-        check_gradients([*plan.buckets, *plan.sweeps], hosted)
+        hosted = {each.position: dynamics[each.position].on_host() for each in plan.plain}
+        check_gradients(plan.plain, hosted)
         plan.check_edits()
         if plan.noisy:
             self._draw_seed()

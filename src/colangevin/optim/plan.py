@@ -73,6 +73,7 @@ class Plan:
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
         self.sweeps = list(sweeping.values())
+        self.plain: list[Bucket | Sweep] = [*self.buckets, *self.sweeps]
         self.fused = [mover(kind, members) for (_, kind), members in families.items()]
 
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
@@ -83,9 +84,7 @@ class Plan:
 
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [
-            entry for each in (*self.buckets, *self.sweeps) for entry in each.entries if not entry.look()
-        ]
+        suspects = [entry for each in self.plain for entry in each.entries if not entry.look()]
         suspects += [entry for fused in self.fused for entry in fused.touched()]
         for entry in suspects:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
