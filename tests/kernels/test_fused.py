@@ -146,14 +146,27 @@ def test_unaligned_views(monkeypatch, device):
         torch.testing.assert_close(ours, plain, rtol=0, atol=2e-6)
 
 
-def test_replicas_are_moved_apart(monkeypatch, device):
+@pytest.mark.parametrize("own", [False, True], ids=["shared numbers", "numbers of their own"])
+@pytest.mark.parametrize("method", ["colod", "colud"])
+def test_replicas_are_moved_apart(monkeypatch, device, method, own):
+    """Also where every copy has its own step size, temperature, decay, radius and number."""
+
+    def numbers(low: float, high: float) -> float | Tensor:
+        return torch.linspace(low, high, 3, dtype=torch.float64).to(device) if own else low
+
     def build_replicas():
         torch.manual_seed(0)
-        weights = [torch.randn(3, 4, 6) * 0.1, torch.randn(3, 5) * 0.1, torch.empty(3, 4, 6)]
-        cl.Orthogonal().init_(weights[2], replicas=True)
-        constraints = [cl.Circle(1.0), cl.Free(), cl.Orthogonal()]
+        weights = [
+            torch.randn(3, 4, 6) * 0.1,
+            torch.randn(3, 5) * 0.1,
+            torch.randn(3, 4, 5),
+            torch.empty(3, 4, 6),
+        ]
+        cl.Orthogonal().init_(weights[3], replicas=True)
+        radius = torch.tensor([1.0, 2.0, 3.0]).view(3, 1, 1) if own else 1.0
+        constraints = [cl.Circle(radius), cl.Free(), cl.Sphere(5.0), cl.Orthogonal()]
         return [
-            {"params": [nn.Parameter(w.to(device))], "constraint": c, "replicas": 3}
+            {"params": [nn.Parameter(w.to(device))], "constraint": c, "replicas": 3, "first_replica": 2 * own}
             for w, c in zip(weights, constraints, strict=True)
         ]
 
@@ -164,14 +177,19 @@ def test_replicas_are_moved_apart(monkeypatch, device):
                 patch.setattr(plan, "family", lambda entry, dynamics: None)
             groups = build_replicas()
             weights = [group["params"][0] for group in groups]
-            optimizer = cl.CoLud(groups, 0.1, friction=1.0, temperature=0.01, seed=5)
+            options = {"temperature": numbers(0.01, 0.02), "weight_decay": numbers(0.1, 0.3), "seed": 5}
+            if method == "colod":
+                optimizer = cl.CoLod(groups, numbers(0.1, 0.2), **options)
+            else:
+                optimizer = cl.CoLud(groups, numbers(0.1, 0.2), friction=1.0, **options)
             for _ in range(2):
                 for weight in weights:
                     weight.grad = torch.full_like(weight, 0.1)
                 optimizer.step()
+            assert bool(optimizer._plan.buckets) != fuse
             results.append([weight.detach() for weight in weights])
     for ours, plain in zip(*results, strict=True):
-        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-3)
+        torch.testing.assert_close(ours, plain, rtol=0, atol=3e-5)
         assert not torch.allclose(ours[0], ours[1])
 
 

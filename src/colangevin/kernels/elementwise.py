@@ -88,12 +88,13 @@ def underdamped(
     reals,  # float32 (weights, 2): radius, 0 for a free weight; weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block in its weight
     flags,  # int32 (parameters,): set where a gradient is not finite
-    rates,  # float32 (4,): drift a, kick b, decay c and noise scale d of one letter each
+    rates,  # float32: drift a, kick b, decay c, noise scale d of a letter each; a row, or one for each weight
     LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O
     COUNT: tl.constexpr,
     DRAW: tl.constexpr,  # how many Os of the step came before
     COUNTS: tl.constexpr,  # whether this launch adds 1 to the step counts
     NOISE: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -111,6 +112,7 @@ def underdamped(
     position_at = _block(tl.load(row + 2), start, tl.float32, ALIGNED)
     r = tl.load(reals + 2 * weight)
     decay = tl.load(reals + 2 * weight + 1)
+    rates += weight * 4 * VARIES
     a, b = tl.load(rates), tl.load(rates + 1)
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
@@ -164,9 +166,10 @@ def overdamped(
     reals,
     chunks,
     flags,
-    rates,  # float32 (4,): -, step h, -, noise scale sigma
+    rates,  # float32: -, step h, -, noise scale sigma
     COUNTS: tl.constexpr,
     NOISE: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -183,6 +186,7 @@ def overdamped(
     position_at = _block(tl.load(row + 2), start, tl.float32, ALIGNED)
     r = tl.load(reals + 2 * weight)
     decay = tl.load(reals + 2 * weight + 1)
+    rates += weight * 4 * VARIES
     h, sigma = tl.load(rates + 1), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from colangevin.errors import NonFiniteError
 from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import Scalar
+from colangevin.integrators.rates import Scalar, sqrt, varies
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels.functions import count_steps
 from colangevin.kernels.launch import Launch
 from colangevin.optim.entry import Entry
 
-__all__ = ["Dynamics", "Fused", "letter_code", "letter_rates"]
+__all__ = ["Dynamics", "Fused", "copy_values", "letter_code", "letter_rates"]
 
 Dynamics = Overdamped | Underdamped
 
@@ -32,12 +32,20 @@ def letter_code(letters: Sequence[tuple[str, float]]) -> int:
 def letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Drift, kick, decay and noise scale of one letter each; overdamped 0, h, 0 and sigma."""
     if isinstance(dynamics, Overdamped):
-        square = 2 * dynamics.tau * dynamics.h
-        sigma = square.sqrt() if isinstance(square, Tensor) else square**0.5
-        return 0.0, dynamics.h, 0.0, sigma
+        return 0.0, dynamics.h, 0.0, sqrt(2 * dynamics.tau * dynamics.h)
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
     return share["A"] * rates.drift, share["B"] * rates.kick, *rates.ornstein_uhlenbeck(share["O"])
+
+
+def copy_values(value: Scalar, copies: int) -> list[float]:
+    """A number for each copy."""
+    return value.tolist() if varies(value) else [float(value)] * copies
+
+
+def _stamp(value: Scalar) -> tuple[object, ...]:
+    """What changes when a number does, without reading it."""
+    return (id(value), value._version) if isinstance(value, Tensor) else (value,)
 
 
 class Fused(ABC):
@@ -107,7 +115,7 @@ class Fused(ABC):
     def _moved(self) -> bool:
         """Whether something the tables name has moved or changed since they were written."""
         addresses = [parameter.data_ptr() for parameter in self._parameters]
-        options = [(group["seed"], group["weight_decay"]) for group in self._groups]
+        options = [(group["seed"], *_stamp(group["weight_decay"])) for group in self._groups]
         held = [tensor for entry in self.entries for tensor in entry.state.values()]
         same = self._addresses == addresses and self._options == options and len(held) == len(self._held)
         self._addresses, self._options = addresses, options
@@ -145,17 +153,20 @@ class Fused(ABC):
         return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
 
     def _device_rates(self, dynamics: Dynamics) -> Tensor:
+        """Drift, kick, decay and noise scale, in a row for each copy of each weight where they differ."""
         values = letter_rates(dynamics)
         if any(isinstance(value, Tensor) for value in values):
             # a graph can record a fill, but not a number on its way from the host
-            return torch.stack(
-                [
-                    value.to(torch.float32).reshape(())
-                    if isinstance(value, Tensor)
-                    else torch.full((), value, dtype=torch.float32, device=self.device)
-                    for value in values
-                ]
-            )
+            columns = [
+                value.to(device=self.device, dtype=torch.float32)
+                if isinstance(value, Tensor)
+                else torch.full((), value, dtype=torch.float32, device=self.device)
+                for value in values
+            ]
+            if not dynamics.varies:
+                return torch.stack(columns)
+            copies = self.entries[0].copies
+            return torch.stack([column.expand(copies) for column in columns], 1).repeat(len(self.entries), 1)
         if self._rates is None or self._rates[0] != values:
             self._rates = values, self.upload(values, torch.float32)
         return self._rates[1]

@@ -12,7 +12,7 @@ from colangevin.constraints import Circle, Sphere
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels import elementwise
-from colangevin.kernels.fused import Dynamics, Fused, letter_code
+from colangevin.kernels.fused import Dynamics, Fused, copy_values, letter_code
 from colangevin.kernels.launch import Launch
 from colangevin.kernels.projection import Matrices, Matrix
 from colangevin.kernels.sphere import sphere
@@ -45,14 +45,18 @@ class _Lines:
         for number, (entry, weight) in enumerate(zip(mover.entries, weights, strict=True)):
             numel = math.prod(entry.shape)
             radius = entry.constraint.radius if isinstance(entry.constraint, Circle) else 0.0
+            radii = [radius] * entry.copies if isinstance(radius, float) else radius.flatten().tolist()
+            decays = copy_values(entry.group["weight_decay"], entry.copies)
             state = entry.state
             for copy in range(entry.copies):
                 tensors = (weight, state.get("momentum"), state.get("position"))
                 addresses = [_address(tensor, copy * numel) for tensor in tensors]
-                words = [numel, entry.index, copy, entry.group["seed"] or 0, number]
+                # the launch that counts steps makes no noise, and knows a parameter's first copy by its 0
+                called = copy if counts else entry.numbers[copy]
+                words = [numel, entry.index, called, entry.group["seed"] or 0, number]
                 chunks += [[len(rows), chunk] for chunk in range(-(-numel // _BLOCK))]
                 rows.append([*addresses, state["step"].data_ptr(), *words])
-                reals.append([radius, float(entry.group["weight_decay"])])
+                reals.append([radii[copy], decays[copy]])
         self.table = mover.upload(rows, torch.int64)
         self.reals = mover.upload(reals, torch.float32)
         self.chunks = mover.upload(chunks, torch.int32)
@@ -77,14 +81,17 @@ class _Lines:
         draw: int = 0,
     ) -> None:
         """Letters on every weight, the overdamped step if none; ``draw`` counts the Os that came before."""
-        key = (tuple(letters), draw, dynamics.noisy, self._mover.gradients_aligned)
+        key = (tuple(letters), draw, dynamics.noisy, dynamics.varies, self._mover.gradients_aligned)
         launch = self._launches.get(key)
         if launch is None:
             launch = self._launches[key] = self._compose(*key)
         launch(self.table, grads, self.reals, self.chunks, self._mover.flags, rates)
 
-    def _compose(self, letters: Sequence[tuple[str, float]], draw: int, noise: bool, aligned: bool) -> Launch:
-        options = {**self._options, "NOISE": noise, "ALIGNED": self._aligned and aligned}
+    def _compose(
+        self, letters: Sequence[tuple[str, float]], draw: int, noise: bool, varies: bool, aligned: bool
+    ) -> Launch:
+        aligned = self._aligned and aligned
+        options = {**self._options, "NOISE": noise, "VARIES": varies, "ALIGNED": aligned}
         if not letters:
             return Launch(elementwise.overdamped, len(self.chunks), **options)
         code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "DRAW": draw}
@@ -144,12 +151,12 @@ class SphereMover(Fused):
                         n,
                         length,
                         entry.index,
-                        copy,
+                        entry.numbers[copy],
                         entry.group["seed"] or 0,
                         number,
                     ]
                 )
-                decays.append(float(entry.group["weight_decay"]))
+                decays.append(copy_values(entry.group["weight_decay"], entry.copies)[copy])
         self.table = self.upload(rows, torch.int64)
         self.decays = self.upload(decays, torch.float32)
         first = self.entries[0]
@@ -163,6 +170,7 @@ class SphereMover(Fused):
                     LETTERS=letter_code(letters),
                     COUNT=len(letters),
                     NOISE=dynamics.noisy,
+                    VARIES=dynamics.varies,
                     SLACK=int(first.constraint.slack),
                     STORED="position" in first.state,
                     MAXIMIZE=bool(first.group["maximize"]),
@@ -204,7 +212,7 @@ class OrthogonalMover(Fused):
                 P = _address(entry.state.get("momentum"), copy * rows * columns)
                 matrices.append(Matrix(X, P, rows, columns))
         overdamped = "momentum" not in self.entries[0].state
-        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped)
+        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=dynamics.varies)
         if not overdamped:
             self.lines = _Lines(self, places, counts=False)
         else:

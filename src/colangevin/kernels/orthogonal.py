@@ -276,6 +276,7 @@ def gram(
     size,  # float32 (matrices,): the largest entry of E
     bound,  # float32 (matrices,): no eigenvalue of X_bar X_bar^T is larger
     OVERDAMPED: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each matrix
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
@@ -296,7 +297,7 @@ def gram(
         B += S
         B_mirrored += S
     else:
-        a = tl.load(rates)
+        a = tl.load(rates + matrix * 4 * VARIES)
         E = a * a * E
         B = a * B
         B_mirrored = a * B_mirrored
@@ -449,6 +450,7 @@ def land(
     arrived_high,
     arrived_low,
     OVERDAMPED: tl.constexpr,
+    VARIES: tl.constexpr,
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
@@ -466,7 +468,7 @@ def land(
         X_bar = tl.load(here, mask=inside, other=0.0)
         P = X_bar - X
     else:
-        a = tl.load(rates)
+        a = tl.load(rates + matrix * 4 * VARIES)
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
         X_bar = X + a * P

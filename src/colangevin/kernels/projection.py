@@ -54,6 +54,7 @@ class Matrices:
         matrices: what is to be moved.
         upload: brings a table to their device.
         overdamped: whether there are no momenta.
+        varies: whether there is a row of rates for each matrix.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Matrices:
         upload: Callable[[Sequence[Any], torch.dtype], Tensor],
         *,
         overdamped: bool,
+        varies: bool,
     ) -> None:
         self.count = -(-len(matrices) // 4) * 4  # every row of the tables of sizes begins at 16 bytes
         #: where each matrix begins in the overdamped step's copy of the weights
@@ -74,6 +76,8 @@ class Matrices:
         for number, matrix in enumerate(matrices):
             s, r = sorted((matrix.rows, matrix.columns))
             high, long = matrix.padded
+            if matrix.layout == "aligned":  # of several copies in a row only the first can need it
+                copied = -(-copied // 16) * 16
             self.offsets.append(copied)
             rows.append([matrix.configuration, matrix.momentum, band, square, copied, s, r, high, long])
             tiles = _tiles(number, high, high, _TILE)
@@ -82,16 +86,16 @@ class Matrices:
             bands.setdefault(matrix.layout, []).extend(_tiles(number, high, long, _WIDE))
             band += high * long
             square += high * high
-            copied += -(-s * r // 16) * 16
+            copied += s * r
         self.band_size, self.square_size, self.copy_size = band, square, copied
         self.table = upload(rows, torch.int64)
         self.device = self.table.device
         self._squares = upload(squares, torch.int32)
         self._uppers = upload(uppers, torch.int32)
         self._bands = {layout: upload(tiles, torch.int32) for layout, tiles in bands.items()}
-        self._compose(overdamped)
+        self._compose(overdamped, varies)
 
-    def _compose(self, overdamped: bool) -> None:
+    def _compose(self, overdamped: bool, varies: bool) -> None:
         """Every launch, with what does not change from step to step."""
 
         def over_uppers(function: Any, **constants: Any) -> Launch:
@@ -112,13 +116,13 @@ class Matrices:
         self._inner = over_uppers(kernel.inner, DEPTH=_LONG)
         self._tangent = over_bands(kernel.tangent, ONWARD=False)
         self._tangent_onward = over_bands(kernel.tangent, ONWARD=True)
-        self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, DEPTH=_LONG)
+        self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_LONG)
         self._quasi_newton = over_uppers(kernel.quasi_newton, num_stages=2)
         self._polar_start = over_squares(kernel.polar_start)
         self._polar_factor = over_squares(kernel.polar_factor)
         self._polar_step = over_squares(kernel.polar_step)
         self._choose = over_squares(kernel.choose)
-        self._land = over_bands(kernel.land, OVERDAMPED=overdamped)
+        self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies)
         self._examine = over_uppers(kernel.examine, MOMENTUM=momentum, DEPTH=_LONG)
         self._correction = over_squares(kernel.correction, MOMENTUM=momentum)
         self._correct = over_bands(kernel.correct, MOMENTUM=momentum)

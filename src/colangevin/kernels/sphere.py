@@ -47,10 +47,11 @@ def sphere(
     decays,  # float32 (weights,): weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block of rows in its weight
     flags,  # int32 (parameters,): set where a gradient is not finite
-    rates,  # float32 (4,): a, b, c, d of one letter each; overdamped: -, h, -, sigma
+    rates,  # float32: a, b, c, d of one letter each, overdamped -, h, -, sigma; a row or one for each weight
     LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O; 0: overdamped
     COUNT: tl.constexpr,
     NOISE: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     SLACK: tl.constexpr,
     STORED: tl.constexpr,  # whether the position is kept apart from the weight
     MAXIMIZE: tl.constexpr,
@@ -75,6 +76,7 @@ def sphere(
         weight_at, grad_at = tl.multiple_of(weight_at, 16), tl.multiple_of(grad_at, 16)
         momentum_at, position_at = tl.multiple_of(momentum_at, 16), tl.multiple_of(position_at, 16)
     decay = tl.load(decays + weight)
+    rates += weight * 4 * VARIES
     a, b = tl.load(rates), tl.load(rates + 1)
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
