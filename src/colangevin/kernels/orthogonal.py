@@ -37,8 +37,8 @@ _ENOUGH = tl.constexpr(ENOUGH)
 #: factor by which every quasi-Newton iteration has to reduce the residual, as in Orthogonal
 PROGRESS = 0.9
 _PROGRESS = tl.constexpr(PROGRESS)
-#: residual that a Newton-Schulz iteration takes down to 1e-5, in the last one that is needed
-NEAR = 3e-3
+#: residual that a Newton-Schulz iteration takes down to 2e-5, in the last one that is needed
+NEAR = 5e-3
 _NEAR = tl.constexpr(NEAR)
 #: largest error that the last correction is trusted with
 REACH = 1e-2
