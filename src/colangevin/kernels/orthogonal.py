@@ -339,9 +339,9 @@ def quasi_newton(
         for start in range(0, M_at[1], BLOCK):
             k = start + tl.arange(0, BLOCK)
             right = 0.5 * tl.load(_at(M_at, k, j)) - tl.load(_at(B_at, k, j))
-            above = tl.dot(tl.load(_at(M_at, i, k)), right, above, input_precision="tf32")
+            above = tl.dot(tl.load(_at(M_at, i, k)), right, above, input_precision="tf32x3")
             right = 0.5 * tl.load(_at(M_at, k, i)) - tl.load(_at(B_at, k, i))
-            below = tl.dot(tl.load(_at(M_at, j, k)), right, below, input_precision="tf32")
+            below = tl.dot(tl.load(_at(M_at, j, k)), right, below, input_precision="tf32x3")
         residual = tl.load(_at(_square(error, row), i, j)) + above + tl.trans(below)
         M = M + 0.5 * residual
         tl.atomic_max(size + matrix, _largest(residual))
@@ -490,40 +490,51 @@ def land(
 def examine(
     table,
     tiles,  # of s x s matrices, on and above the diagonal
+    landed,  # X'
+    error,  # s x s workspace: E = X' X'^T - I
+    size,  # float32 (matrices,): largest entry of E
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """How far X' is from the manifold, in float32: two parts would leave 2^-17 of the diagonal in doubt."""
+    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    X = _band(landed, row)
+    E = -_identity(i, j, s)
+    for start in range(0, X[1], DEPTH):
+        k = start + tl.arange(0, DEPTH)
+        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)
+        columns = tl.trans(tl.load(_at(X, j, k)))
+        E += tl.dot(tl.load(_at(X, i, k)), columns, part, input_precision="tf32x3")
+    _store_mirrored(_square(error, row), i, j, E, E)
+    tl.atomic_max(size + matrix, _largest(E))
+
+
+@triton.jit
+def normal_part(
+    table,
+    tiles,  # of s x s matrices, on and above the diagonal
     landed_high,
     landed_low,
     arrived_high,
     arrived_low,
-    error,  # s x s workspace: E = X' X'^T - I
-    symmetric,  # s x s workspace: S, the symmetric part of X' P^T
-    size,  # float32 (matrices,): largest entry of E
-    MOMENTUM: tl.constexpr,
+    symmetric,  # s x s workspace: S
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """How far X' is from the manifold, and P from the cotangent space there."""
-    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    """S, the symmetric part of X' P^T: what of the momentum that arrives points off the manifold."""
+    _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     Xh, Xl = _band(landed_high, row), _band(landed_low, row)
     Ph, Pl = _band(arrived_high, row), _band(arrived_low, row)
-    E = -_identity(i, j, s)
     S = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, Xh[1], DEPTH):
         k = start + tl.arange(0, DEPTH)
-        left_high, left_low = tl.load(_at(Xh, i, k)), tl.load(_at(Xl, i, k))
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)
         right_high, right_low = tl.trans(tl.load(_at(Xh, j, k))), tl.trans(tl.load(_at(Xl, j, k)))
-        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time;
-        # and on the diagonal the products of low parts are squares, which have a sum
-        part = tl.dot(left_low, right_low, tl.zeros((BLOCK, BLOCK), tl.float32))
-        E += _split_dot(left_high, left_low, right_high, right_low, part)
-        if MOMENTUM:
-            part = tl.zeros((BLOCK, BLOCK), tl.float32)
-            part = _split_dot(tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k)), right_high, right_low, part)
-            right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
-            S += _split_dot(left_high, left_low, right_high, right_low, part)
-    _store_mirrored(_square(error, row), i, j, E, E)
-    tl.atomic_max(size + matrix, _largest(E))
-    if MOMENTUM:
-        _store_mirrored(_square(symmetric, row), i, j, 0.5 * S, 0.5 * S)
+        part = _split_dot(tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k)), right_high, right_low, part)
+        right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
+        S += _split_dot(tl.load(_at(Xh, i, k)), tl.load(_at(Xl, i, k)), right_high, right_low, part)
+    _store_mirrored(_square(symmetric, row), i, j, 0.5 * S, 0.5 * S)
 
 
 @triton.jit

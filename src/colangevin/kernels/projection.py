@@ -123,7 +123,8 @@ class Matrices:
         self._polar_step = over_squares(kernel.polar_step)
         self._choose = over_squares(kernel.choose)
         self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies)
-        self._examine = over_uppers(kernel.examine, MOMENTUM=momentum, DEPTH=_LONG)
+        self._examine = over_uppers(kernel.examine, DEPTH=_SHORT)
+        self._normal_part = over_uppers(kernel.normal_part, DEPTH=_LONG)
         self._correction = over_squares(kernel.correction, MOMENTUM=momentum)
         self._correct = over_bands(kernel.correct, MOMENTUM=momentum)
 
@@ -171,7 +172,9 @@ class Matrices:
         self._choose(self.table, self._squares, M, Z, bound, size, A, spare, U_high, U_low)
         landed = torch.empty(self.band_size, device=self.device)
         self._run(self._land, ahead, *bands, U_high, U_low, size, rates, landed, *landed_parts)
-        self._examine(self.table, self._uppers, *landed_parts, E, S, last)
+        self._examine(self.table, self._uppers, landed, E, last)
+        if momentum:
+            self._normal_part(self.table, self._uppers, *landed_parts, S)
         self._correction(self.table, self._squares, E, S, spare, C_high, C_low, U_high, U_low)
         self._run(self._correct, landed, *landed_parts[:2], C_high, C_low, U_high, U_low, last)
 
