@@ -36,6 +36,10 @@ def gradient_layouts(entries: list[Entry], grads: list[Tensor | None]) -> list[L
     return [None if grad is None else (grad.dtype, grad.stride()) for grad in grads]
 
 
+# Elements of a matrix beyond which a batched product on the CPU gains nothing over one a matrix.
+_WORTH_STACKING = 1 << 14
+
+
 class Plan:
     """The parameters of a step, in buckets for plain torch and in fused sets.
 
@@ -74,7 +78,7 @@ class Plan:
                 sweep.entries.append(entry)
                 continue
             together: object = entry.index
-            if constraint.stacks:
+            if constraint.stacks and not (entry.parameter.device.type == "cpu" and entry.numel > _WORTH_STACKING):
                 together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
