@@ -38,7 +38,9 @@ def train_by(step: Callable[..., object], problem: Problem, optimizer: torch.opt
 
 
 @pytest.mark.parametrize("optimizer", ["colod", "colod-noisy", "colud-BAOAB-noisy", "sgd-momentum"])
-@pytest.mark.parametrize("constraint", ["circle", "circle-radii", "sphere-slack", "orthogonal-wide", "implicit"])
+@pytest.mark.parametrize(
+    "constraint", ["circle", "circle-radii", "sphere-slack", "orthogonal-wide", "implicit"]
+)
 def test_compiled_step_equals_the_eager_one(optimizer: str, constraint: str) -> None:
     problem, opt = start(by_id(optimizer), by_id(constraint), weight_decay=0.1)
     plain, plain_opt = start(by_id(optimizer), by_id(constraint), weight_decay=0.1)

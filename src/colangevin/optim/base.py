@@ -139,7 +139,7 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
         options = [[group[name] for name in self._options] for group in self.param_groups]
@@ -174,15 +174,15 @@ class ConstrainedOptimizer(Optimizer):
         for sweep, each in self._all_but_sweeps(dynamics, segment):
             sweep.advance(each, segment, last=segment == each.segments - 1)
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _all_but_sweeps(self, dynamics: list[Dynamics], segment: int) -> list[tuple[Sweep, Dynamics]]:
         """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
         plan = self._plan_for(dynamics, segment)
         active = plan.active
         for fused in plan.fused:
             fused.raise_if_flagged()
-        hosted = {each.position: dynamics[each.position].on_host() for each in (*plan.buckets, *plan.sweeps)}
-        check_gradients([*plan.buckets, *plan.sweeps], hosted)
+        hosted = {each.position: dynamics[each.position].on_host() for each in plan.plain}
+        check_gradients(plan.plain, hosted)
         plan.check_edits()
         if any(dynamics[entry.position].noisy for entry in active):
             self._draw_seed()

@@ -1,6 +1,7 @@
 """One parameter of an optimizer: its weight and state as configuration, momentum and gradient."""
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -168,7 +169,9 @@ class Entry:
         return tensor.reshape(self.copies, *self.configuration_shape)
 
 
-# integers of a weight's size, whose sums see a change of any single bit
+# Elements of a weight that are summed against one ramp.
+_ROW = 1024
+# Integers of a weight's size, whose sums see a change of any single bit.
 _BITS = {
     torch.float64: torch.int64,
     torch.float32: torch.int32,
@@ -178,9 +181,22 @@ _BITS = {
 
 
 def _checksum(weight: Tensor) -> tuple[float, ...]:
-    """Two sums over a weight: of its bits, which sees every small change, and one that sees its order."""
-    flat, bits, half = weight.reshape(-1), _BITS[weight.dtype], weight.numel() // 2
-    return int(flat.view(bits).sum(dtype=bits)), float(flat[:half].dot(flat[half : 2 * half]))
+    """Sums over a weight: of its bits, which sees every small change, and ones that see order and sign."""
+    flat, bits = weight.reshape(-1), _BITS[weight.dtype]
+    sums: list[float] = [int(flat.view(bits).sum(dtype=bits))]
+    number = flat.to(state_dtype(weight.dtype))
+    whole = number.numel() // _ROW
+    if whole:
+        rows = number[: whole * _ROW].view(whole, _ROW).mv(_ramp(_ROW, number.dtype))
+        sums.append(float(rows.dot(_ramp(whole, number.dtype))))
+        number = number[whole * _ROW :]
+    sums.append(float(number.dot(_ramp(number.numel(), number.dtype))))
+    return tuple(sums)
+
+
+@lru_cache(maxsize=256)
+def _ramp(count: int, dtype: torch.dtype) -> Tensor:
+    return torch.linspace(1, 2, count, dtype=dtype)
 
 
 def state_shape(

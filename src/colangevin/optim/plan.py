@@ -11,19 +11,19 @@ from colangevin.optim.sweep import Sweep, sweeps
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
-#: dtype and strides of a gradient; None when there is none
-Layout = tuple[torch.dtype, tuple[int, ...]] | None
+#: dtype and strides of a gradient, strides of its parameter; None when there is no gradient
+Layout = tuple[torch.dtype, tuple[int, ...], tuple[int, ...]] | None
 
 
 def gradient_layouts(entries: list[Entry], grads: list[Tensor | None]) -> list[Layout]:
-    """How the gradients lie in memory.
+    """How the gradients and their parameters lie in memory.
 
     Args:
         entries: every parameter.
         grads: their gradients.
 
     Returns:
-        For each its dtype and strides, or None.
+        For each the gradient's dtype and the strides of both, or None.
 
     Raises:
         ConstraintError: for a sparse gradient.
@@ -33,7 +33,10 @@ def gradient_layouts(entries: list[Entry], grads: list[Tensor | None]) -> list[L
             raise ConstraintError(
                 f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
             )
-    return [None if grad is None else (grad.dtype, grad.stride()) for grad in grads]
+    return [
+        None if grad is None else (grad.dtype, grad.stride(), entry.parameter.stride())
+        for entry, grad in zip(entries, grads, strict=True)
+    ]
 
 
 # Elements of a matrix beyond which a batched product on the CPU gains nothing over one a matrix.
@@ -78,11 +81,14 @@ class Plan:
                 sweep.entries.append(entry)
                 continue
             together: object = entry.index
-            if constraint.stacks and not (entry.parameter.device.type == "cpu" and entry.numel > _WORTH_STACKING):
+            if constraint.stacks and not (
+                entry.parameter.device.type == "cpu" and entry.numel > _WORTH_STACKING
+            ):
                 together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
         self.sweeps = list(sweeping.values())
+        self.plain: list[Bucket | Sweep] = [*self.buckets, *self.sweeps]
         self.fused = [mover(kind, members) for (_, kind), members in families.items()]
 
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
@@ -93,7 +99,7 @@ class Plan:
 
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [entry for each in (*self.buckets, *self.sweeps) for entry in each.entries if not entry.look()]
+        suspects = [entry for each in self.plain for entry in each.entries if not entry.look()]
         suspects += [entry for fused in self.fused for entry in fused.touched()]
         for entry in suspects:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)

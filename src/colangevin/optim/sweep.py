@@ -63,7 +63,7 @@ class Piece(NamedTuple):
         count = min(size, self.stop - self.start) * width
         skip = (self.start - first * size) * width
         noise = normal(keys, (count,), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
-        return noise.view(-1) if width == 1 else noise.view(-1, width)
+        return noise.flatten() if width == 1 else noise.reshape(-1, width)
 
 
 class Operands(NamedTuple):
@@ -99,8 +99,10 @@ class Sweep:
             self._move(numbers, operands)
         self._complete(last)
 
-    @torch.compiler.disable
-    def _prepare(self, dynamics: Dynamics, segment: int, *, whole: bool) -> tuple[Numbers, Iterable[Operands]]:
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _prepare(
+        self, dynamics: Dynamics, segment: int, *, whole: bool
+    ) -> tuple[Numbers, Iterable[Operands]]:
         """The numbers of a step and its blocks, made as they are needed; whole parameters when compiled."""
         numbers = dynamics.numbers() if isinstance(dynamics, Overdamped) else dynamics.moves(segment)
         for entry in self.entries:
@@ -140,7 +142,7 @@ class Sweep:
         if operands.position:
             _spread(q, operands.position)
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _complete(self, last: bool) -> None:
         for entry in self.entries:
             if last:
