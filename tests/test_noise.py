@@ -134,6 +134,14 @@ def test_an_element_does_not_depend_on_how_many_follow(count: int, dtype: torch.
     assert torch.equal(draw(5, 1, count=count, dtype=dtype), long[:count])
 
 
+@pytest.mark.parametrize("skip", [0, 2, 1000, 131_072, 131_074])
+def test_a_stretch_of_a_stream_can_be_drawn_alone(skip: int) -> None:
+    keys = [noise.stream(SEED, 5, i) for i in range(2)]
+    whole = noise.normal(keys, (200_001,), dtype=torch.float32, device=CPU)
+    part = noise.normal(keys, (777,), dtype=torch.float32, device=CPU, skip=skip)
+    assert torch.equal(part, whole[:, skip : skip + 777])
+
+
 def test_an_element_does_not_depend_on_the_shape_or_on_other_keys() -> None:
     keys = [noise.stream(SEED, 5, i) for i in range(5)]
     together = noise.normal(keys, (33, 1001), dtype=torch.float64, device=CPU)

@@ -108,13 +108,13 @@ class Orthogonal(Constraint):
         Q, P = _tall(q), _tall(p)
         Q_bar = torch.add(Q, P, alpha=a)
         M, converged = _multipliers(Q, Q_bar)
-        Q_new = torch.baddbmm(Q_bar, Q, M, alpha=-1)
+        QM = Q @ M
         # P + (Q' - Q_bar)/h as P - Q M/h: the rounding of M is multiplied by the normal directions Q,
         # which the projection below removes, however small h is
-        P_bar = torch.baddbmm(P, Q, M, alpha=-1 / a)
+        Q_new, P_bar = Q_bar.sub_(QM), torch.add(P, QM, alpha=-1 / a)
         if not bool(converged.all()):
             lost = ~converged
-            Q_new[lost] = _polar(Q_bar[lost])
+            Q_new[lost] = _polar(torch.add(Q[lost], P[lost], alpha=a))
             P_bar[lost] = (Q_new[lost] - Q[lost]) / a
         return _as(q, Q_new), _as(q, _tangent(Q_new, P_bar))
 

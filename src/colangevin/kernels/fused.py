@@ -68,7 +68,7 @@ class Fused(ABC):
         self._versions: list[int] = []  # of the parameters after the last step
         self._seen: list[int] = []  # and before this one
         self._age = 0
-        self._rates: tuple[tuple[Scalar, ...], Tensor] | None = None
+        self._rates: tuple[Dynamics, Tensor] | None = None  # of the last step, if they were floats
         self.flags = torch.zeros(len(entries), dtype=torch.int32, device=self.device)
         self._arrived: torch.cuda.Event | None = None
         self._host_flags = torch.zeros(len(entries), dtype=torch.int32, pin_memory=self.device.type == "cuda")
@@ -154,6 +154,8 @@ class Fused(ABC):
 
     def _device_rates(self, dynamics: Dynamics) -> Tensor:
         """Drift, kick, decay and noise scale, in a row for each copy of each weight where they differ."""
+        if self._rates is not None and self._rates[0] is dynamics:
+            return self._rates[1]
         values = letter_rates(dynamics)
         if any(isinstance(value, Tensor) for value in values):
             # a graph can record a fill, but not a number on its way from the host
@@ -167,8 +169,7 @@ class Fused(ABC):
                 return torch.stack(columns)
             copies = self.entries[0].copies
             return torch.stack([column.expand(copies) for column in columns], 1).repeat(len(self.entries), 1)
-        if self._rates is None or self._rates[0] != values:
-            self._rates = values, self.upload(values, torch.float32)
+        self._rates = dynamics, self.upload(values, torch.float32)
         return self._rates[1]
 
     def upload(self, values: Sequence[Any], dtype: torch.dtype) -> Tensor:

@@ -19,6 +19,7 @@ from colangevin.optim.entry import Entry
 from colangevin.optim.guards import check_gradients, warn_at_rest
 from colangevin.optim.plan import Plan, gradient_layouts
 from colangevin.optim.sweep import Sweep
+from colangevin.optim.untraced import untraced
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
@@ -145,7 +146,7 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
-    @torch.compiler.disable
+    @untraced
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
         names = (*self._options, "weight_decay")
@@ -179,7 +180,7 @@ class ConstrainedOptimizer(Optimizer):
         for sweep, each in self._all_but_sweeps(dynamics, segment):
             sweep.advance(each, segment, last=segment == each.segments - 1)
 
-    @torch.compiler.disable
+    @untraced
     def _all_but_sweeps(self, dynamics: list[Dynamics], segment: int) -> list[tuple[Sweep, Dynamics]]:
         """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
         plan = self._plan_for(dynamics, segment)
@@ -209,9 +210,8 @@ class ConstrainedOptimizer(Optimizer):
 
     def _roster(self) -> list[Entry]:
         """Every parameter, as long as the groups stay as they are."""
-        options = ("constraint", "replicas", "first_replica")
-        groups = [
-            (len(g["params"]), isinstance(g["weight_decay"], Tensor), *(g[option] for option in options))
+        groups: list[tuple[Any, ...]] = [
+            (len(g["params"]), g["constraint"], g["replicas"], g["first_replica"], type(g["weight_decay"]))
             for g in self.param_groups
         ]
         if self._entries is None or groups != self._known_groups:

@@ -32,8 +32,8 @@ class Bucket:
     def compute(self, dynamics: Dynamics, segment: int) -> tuple[Tensor, Tensor | None]:
         """Configuration and momentum after a segment of the step; nothing is written."""
         try:
-            q = torch.cat([entry.configuration() for entry in self.entries])
-            grad = torch.cat([entry.gradient() for entry in self.entries])
+            q = _stacked([entry.configuration() for entry in self.entries])
+            grad = _stacked([entry.gradient() for entry in self.entries])
             noise = self._noise(dynamics, q, segment)
             if isinstance(dynamics, Overdamped):
                 q = dynamics.step(self.constraint, q, grad, noise)
@@ -47,7 +47,7 @@ class Bucket:
             raise ConvergenceError(f"{names}: {error}") from None
 
     def _momentum(self) -> Tensor:
-        return torch.cat([entry.momentum() for entry in self.entries])
+        return _stacked([entry.momentum() for entry in self.entries])
 
     def _noise(self, dynamics: Dynamics, q: Tensor, segment: int) -> list[Tensor]:
         """The normals of a segment: functions of seed, step, parameter, copy, segment and draw alone."""
@@ -69,3 +69,7 @@ class Bucket:
             stop = start + entry.copies
             entry.write(q[start:stop], None if p is None else p[start:stop], last=last)
             start = stop
+
+
+def _stacked(tensors: list[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)

@@ -11,6 +11,9 @@ from colangevin.optim.sweep import Sweep, sweeps
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
+# Elements of a matrix beyond which a batched product on the CPU gains nothing over one a matrix.
+_WORTH_STACKING = 1 << 14
+
 #: dtype of a gradient, and its strides unless it is contiguous; None when there is none
 Layout = tuple[torch.dtype, bool | tuple[int, ...]] | None
 
@@ -68,7 +71,8 @@ class Plan:
                 sweep.entries.append(entry)
                 continue
             together: object = entry.index
-            if constraint.stacks:
+            small = entry.parameter.device.type != "cpu" or entry.numel <= _WORTH_STACKING
+            if constraint.stacks and small:
                 together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
@@ -79,6 +83,8 @@ class Plan:
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
         """Whether the plan would come out the same: numbers may change, who moves with whom may not."""
         if layouts != self.layouts or segment != self.segment:
+            return False
+        if any(not entry.parameter.is_contiguous() for sweep in self.sweeps for entry in sweep.entries):
             return False
         return dynamics is self.dynamics or _forms(dynamics) == self.forms
 
