@@ -1,0 +1,46 @@
+"""Seeds for everything that is drawn: functions of the experiment's seed and of what is drawn, nothing else.
+
+A run that is resumed therefore needs no state of any generator, and run 7 is the same whether ten or a
+hundred runs are made.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+import torch
+
+from colangevin.noise import stream
+
+__all__ = ["Draw", "generator", "seeded"]
+
+
+class Draw(IntEnum):
+    """What is drawn."""
+
+    DATA = 0
+    WEIGHTS = 1
+    ORTHOGONAL = 2
+    BATCHES = 3
+    SPLIT = 4
+
+
+def generator(seed: int, *words: int) -> torch.Generator:
+    """A generator on the CPU, so that every device sees the same numbers.
+
+    Args:
+        seed: of the experiment.
+        words: what is drawn: a :class:`Draw`, then run or epoch.
+
+    Returns:
+        The generator.
+    """
+    return torch.Generator().manual_seed(stream(seed, *words))
+
+
+@contextmanager
+def seeded(seed: int, *words: int) -> Iterator[None]:
+    """Torch's default generator seeded likewise for a while, for what takes no other."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(stream(seed, *words))
+        yield

@@ -1,0 +1,272 @@
+"""Runs × methods copies of one perceptron, as one batched model with the optimizers of its methods.
+
+Copy ``method * runs + run`` belongs to that method and run. Forward and backward treat all copies alike, in
+batched products; each method's optimizer owns its slice of every parameter, in the same memory.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+import colangevin as cl
+from colangevin.experiments.description import Method, Problem
+from colangevin.experiments.mlp import MLP
+from colangevin.experiments.randomness import Draw, seeded
+from colangevin.optim.base import ConstrainedOptimizer
+
+__all__ = ["Stack"]
+
+FIRST, LAST = "hidden.0.weight", "output.weight"
+
+# Activations of one layer held at a time while measuring.
+_ACTIVATIONS = 1 << 26
+
+
+class Stack:
+    """The copies, their losses and their optimizers.
+
+    Args:
+        problem: gives the shape of the model and the loss.
+        methods: how to train.
+        runs: copies for each method; those of one run start from the same weights.
+        inputs: features of a point.
+        classes: to tell apart; two have one logit.
+        seed: of the experiment.
+        device: where everything is.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        methods: Sequence[Method],
+        runs: int,
+        *,
+        inputs: int,
+        classes: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.problem = problem
+        self.methods = methods
+        self.runs = runs
+        self.copies = len(methods) * runs
+        self.weights = _initial(problem, methods, runs, inputs, 1 if classes == 2 else classes, seed, device)
+        self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
+        #: copies whose loss has left the finite numbers; they stay where they were
+        self.lost = torch.zeros(self.copies, dtype=torch.bool, device=device)
+        self._model = MLP(problem.depth, problem.width, inputs, 1 if classes == 2 else classes).to("meta")
+        self._model.requires_grad_(False)
+        self._penalties = torch.tensor([method.penalty for method in methods], device=device)
+        self._penalties = self._penalties.repeat_interleave(runs)
+        penalised = [i for i, method in enumerate(methods) if method.penalty]
+        self._penalised = slice(0, 0)
+        if penalised:
+            self._penalised = slice(penalised[0] * runs, (penalised[-1] + 1) * runs)
+        self.optimizers = self._optimizers(seed)
+
+    # ---- forward and backward --------------------------------------------------------------------
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Logits of every copy.
+
+        Args:
+            x: points of shape (batch, features), or (copies, batch, features).
+
+        Returns:
+            Shape (copies, batch) for two classes, (copies, batch, classes) for more.
+        """
+
+        def one(weights: dict[str, Tensor], points: Tensor) -> Tensor:
+            logits: Tensor = functional_call(self._model, weights, (points,))
+            return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
+
+        logits: Tensor = vmap(one, in_dims=(0, 0 if x.dim() == 3 else None))(self.weights, x)
+        return logits
+
+    def differentiate(self, x: Tensor, y: Tensor) -> None:
+        """Fill every ``.grad`` with the gradient of a batch's loss, without waiting for the device.
+
+        Args:
+            x: points of shape (runs, batch, features); every method sees the same.
+            y: their labels, of shape (runs, batch).
+        """
+        losses = _losses(self(self._each_method(x)), self._each_method(y))
+        loss = losses.sum(1) if self.problem.reduction == "sum" else losses.mean(1)
+        if self._penalised.stop:
+            loss = torch.cat(
+                [
+                    loss[: self._penalised.start],
+                    loss[self._penalised] + self._penalty(),
+                    loss[self._penalised.stop :],
+                ]
+            )
+        self.lost.logical_or_(loss.detach().isfinite().logical_not_())
+        total = loss.masked_fill(self.lost, 0.0).sum()
+        grads = torch.autograd.grad(total, list(self.weights.values()))
+        for grad, buffer in zip(grads, self.grads.values(), strict=True):
+            # 0 times an infinite activation of a lost copy is NaN
+            torch.nan_to_num(grad, nan=0.0, posinf=0.0, neginf=0.0, out=buffer)
+
+    def step(self) -> None:
+        """One step of every method."""
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    def _each_method(self, tensor: Tensor) -> Tensor:
+        """From (runs, ...) to (copies, ...)."""
+        return tensor.expand(len(self.methods), *tensor.shape).flatten(0, 1)
+
+    def _penalty(self) -> Tensor:
+        """λ Σ ‖WᵀW − I‖² over the weights between hidden layers, for the copies that have one."""
+        W = torch.stack([self.weights[name][self._penalised] for name in self._model.square_weights])
+        gram = W.mT @ W
+        excess = gram - torch.eye(gram.shape[-1], device=W.device)
+        return self._penalties[self._penalised] * excess.square().sum((0, -2, -1))
+
+    # ---- measuring -------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def evaluate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean loss and accuracy of every copy.
+
+        Args:
+            x: points of shape (sets, points, features), a set for each run or one for all.
+            y: labels of shape (sets, points).
+
+        Returns:
+            Two tensors of shape (methods, runs), in float64.
+        """
+        totals: Tensor | int = 0
+        size = max(1, _ACTIVATIONS // (self.copies * self.problem.width))
+        for points, labels in zip(x.split(size, dim=1), y.split(size, dim=1), strict=True):
+            logits = self(points[0] if len(points) == 1 else self._each_method(points))
+            expected = self._each_method(labels.expand(self.runs, -1))
+            right = (logits > 0) == (expected > 0.5) if logits.dim() == 2 else logits.argmax(-1) == expected
+            losses = _losses(logits, expected)
+            totals = totals + torch.stack([losses.double().sum(1), right.double().sum(1)])
+        assert isinstance(totals, Tensor)
+        loss, accuracy = (totals / x.shape[1]).view(2, len(self.methods), self.runs)
+        return loss, accuracy
+
+    @torch.no_grad()
+    def largest_weights(self) -> Tensor:
+        """Largest entries of first and last weight, shape (2, methods, runs)."""
+        largest = [self.weights[name].abs().flatten(1).amax(1) for name in (FIRST, LAST)]
+        return torch.stack(largest).view(2, len(self.methods), self.runs)
+
+    def violation(self) -> list[float]:
+        """Each method's largest violation of its constraints; 0 without any."""
+        worst = dict.fromkeys((method.name for method in self.methods), 0.0)
+        for optimizer in self.optimizers:
+            for name, value in cl.diagnostics.violation(optimizer).items():
+                method = name.partition("/")[0]
+                worst[method] = max(worst[method], value)
+        return list(worst.values())
+
+    # ---- optimizers ------------------------------------------------------------------------------
+
+    def _optimizers(self, seed: int) -> list[ConstrainedOptimizer]:
+        """An optimizer for each class of them that the methods ask for."""
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for number, method in enumerate(self.methods):
+            groups.setdefault(method.optimizer, []).extend(self._groups(number, method))
+        made: list[ConstrainedOptimizer] = []
+        for kind, members in groups.items():
+            lr = members[0]["lr"]
+            if kind == "CoLud":
+                made.append(cl.CoLud(members, lr, friction=members[0]["friction"], seed=seed))
+            elif kind == "ConstrainedSGD":
+                made.append(cl.ConstrainedSGD(members, lr, seed=seed))
+            else:
+                made.append(cl.CoLod(members, lr, seed=seed))
+        return made
+
+    def _groups(self, number: int, method: Method) -> list[dict[str, Any]]:
+        """The parameter groups of a method: its slice of every parameter, by constraint."""
+        options: dict[str, Any] = {
+            "lr": method.lr,
+            "temperature": method.temperature,
+            "weight_decay": method.weight_decay,
+            "replicas": self.runs,
+        }
+        if method.optimizer == "CoLud":
+            options["friction"] = method.friction
+        if method.optimizer == "ConstrainedSGD":
+            options["momentum"] = method.momentum
+        members: dict[cl.Constraint, list[tuple[str, Tensor]]] = {}
+        mine = slice(number * self.runs, (number + 1) * self.runs)
+        for name, weight in self.weights.items():
+            # .data: each slice counts its own versions, else every step of one method were an edit to the next
+            piece = torch.nn.Parameter(weight.data[mine])
+            piece.grad = self.grads[name][mine]
+            constraint = self._constraint(method, name)
+            members.setdefault(constraint, []).append((f"{method.name}/{name}", piece))
+        return [{"params": params, "constraint": c, **options} for c, params in members.items()]
+
+    def _constraint(self, method: Method, name: str) -> cl.Constraint:
+        if method.radii is not None and name in (FIRST, LAST):
+            return cl.Circle(method.radii[name == LAST])
+        if method.square == "orthogonal" and name in self._model.square_weights:
+            return cl.Orthogonal()
+        return cl.Free()
+
+    # ---- checkpoints -----------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a resumed training needs."""
+        return {
+            "weights": {name: weight.detach().cpu() for name, weight in self.weights.items()},
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "lost": self.lost.cpu(),
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to where :meth:`state_dict` was called."""
+        for name, weight in self.weights.items():
+            weight.copy_(state["weights"][name])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.lost.copy_(state["lost"])
+
+
+def _losses(logits: Tensor, y: Tensor) -> Tensor:
+    """The loss of every point of every copy."""
+    if logits.dim() == 2:
+        return binary_cross_entropy_with_logits(logits, y, reduction="none")
+    return cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view_as(y)
+
+
+def _initial(
+    problem: Problem,
+    methods: Sequence[Method],
+    runs: int,
+    inputs: int,
+    outputs: int,
+    seed: int,
+    device: torch.device,
+) -> dict[str, Tensor]:
+    """Stacked initial weights: a run's are the same for all methods, but for orthogonal ones."""
+    copies: dict[str, dict[bool, list[Tensor]]] = {}
+    for run in range(runs):
+        with seeded(seed, Draw.WEIGHTS, run):
+            model = MLP(problem.depth, problem.width, inputs, outputs)
+        with seeded(seed, Draw.ORTHOGONAL, run):
+            orthogonal = {
+                name: cl.Orthogonal().init_(weight.detach().clone())
+                for name, weight in model.named_parameters()
+                if name in model.square_weights
+            }
+        for name, weight in model.named_parameters():
+            by_start = copies.setdefault(name, {False: [], True: []})
+            by_start[False].append(weight.detach())
+            by_start[True].append(orthogonal.get(name, weight.detach()))
+    starts = [method.square != "default" for method in methods]
+    return {
+        name: torch.cat([torch.stack(by_start[start]) for start in starts]).to(device).requires_grad_()
+        for name, by_start in copies.items()
+    }
