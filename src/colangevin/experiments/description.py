@@ -1,7 +1,7 @@
 """What an experiment is: data, model, methods, what the paper says about them and how that is tested."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = ["Claim", "Experiment", "Method", "Part", "Problem", "Quick", "Reported"]
 
@@ -142,7 +142,8 @@ class Experiment:
         epochs: of every training.
         claims: what the paper says.
         reported: the numbers it prints.
-        boundary: whether to measure the classifiers' decision boundaries in the plane.
+        plane: what to look at of classifiers in the plane: nothing, pictures, or also the curvature of their
+            decision boundary and the gradients of their prediction.
         quick: the small form.
         points: how many times a training is measured, evenly spaced, the end included.
         seed: of data, initial weights, batches and noise.
@@ -158,7 +159,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     quick: Quick
     reported: tuple[Reported, ...] = ()
-    boundary: bool = False
+    plane: Literal["nothing", "pictures", "curvature"] = "nothing"
     points: int = 100
     seed: int = 0
 
@@ -183,3 +184,25 @@ class Experiment:
                 reported=tuple(each for each in self.reported if each.part in names),
             )
         return replace(small, runs=runs or small.runs, epochs=epochs or small.epochs)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Experiment":
+        """The experiment that ``dataclasses.asdict`` and JSON made these lists and dictionaries of."""
+        parts = tuple(
+            Part(
+                part["name"],
+                Problem(**part["problem"]),
+                tuple(Method(**{**m, "radii": m["radii"] and tuple(m["radii"])}) for m in part["methods"]),
+            )
+            for part in stored["parts"]
+        )
+        claims = tuple(Claim(**{**each, "baselines": tuple(each["baselines"])}) for each in stored["claims"])
+        quick = {**stored["quick"], "parts": stored["quick"]["parts"] and tuple(stored["quick"]["parts"])}
+        changed = {
+            "covers": tuple(stored["covers"]),
+            "parts": parts,
+            "claims": claims,
+            "quick": Quick(**quick),
+            "reported": tuple(Reported(**each) for each in stored["reported"]),
+        }
+        return cls(**{**stored, **changed})

@@ -42,7 +42,7 @@ FASHION = Experiment(
     runs=5,
     epochs=400,
     points=80,
-    quick=Quick(runs=1, epochs=4),
+    quick=Quick(runs=1, epochs=2),
     claims=(
         Claim(
             "Figure 7",

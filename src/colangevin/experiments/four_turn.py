@@ -36,7 +36,7 @@ DEPTH = Experiment(
     parts=tuple(Part(_layers(p), _problem(p), (SGD, START, SOFT, COLOD, WARM)) for p in DEPTHS),
     runs=10,
     epochs=2000,
-    boundary=True,
+    plane="pictures",
     quick=Quick(runs=2, epochs=300, parts=(_layers(6),)),
     claims=(
         *(

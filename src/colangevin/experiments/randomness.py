@@ -4,25 +4,21 @@ A run that is resumed therefore needs no state of any generator, and run 7 is th
 hundred runs are made.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import IntEnum
 
 import torch
 
 from colangevin.noise import stream
 
-__all__ = ["Draw", "generator", "seeded"]
+__all__ = ["Draw", "generator"]
 
 
 class Draw(IntEnum):
     """What is drawn."""
 
     DATA = 0
-    WEIGHTS = 1
-    ORTHOGONAL = 2
-    BATCHES = 3
-    SPLIT = 4
+    BATCHES = 1
+    SPLIT = 2
 
 
 def generator(seed: int, *words: int) -> torch.Generator:
@@ -36,11 +32,3 @@ def generator(seed: int, *words: int) -> torch.Generator:
         The generator.
     """
     return torch.Generator().manual_seed(stream(seed, *words))
-
-
-@contextmanager
-def seeded(seed: int, *words: int) -> Iterator[None]:
-    """Torch's default generator seeded likewise for a while, for what takes no other."""
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(stream(seed, *words))
-        yield

@@ -4,18 +4,18 @@ Copy ``method * runs + run`` belongs to that method and run. Forward and backwar
 batched products; each method's optimizer owns its slice of every parameter, in the same memory.
 """
 
-from collections.abc import Sequence
+import copy
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, vmap
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 import colangevin as cl
 from colangevin.experiments.description import Method, Problem
 from colangevin.experiments.mlp import MLP
-from colangevin.experiments.randomness import Draw, seeded
 from colangevin.optim.base import ConstrainedOptimizer
 
 __all__ = ["Stack"]
@@ -54,12 +54,13 @@ class Stack:
         self.methods = methods
         self.runs = runs
         self.copies = len(methods) * runs
-        self.weights = _initial(problem, methods, runs, inputs, 1 if classes == 2 else classes, seed, device)
+        build = functools.partial(MLP, problem.depth, problem.width, inputs, 1 if classes == 2 else classes)
+        self.model = _replicas(build, methods, runs, seed).to(device)
+        self.weights = dict(self.model.named_parameters())
         self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
         #: copies whose loss has left the finite numbers; they stay where they were
         self.lost = torch.zeros(self.copies, dtype=torch.bool, device=device)
-        self._model = MLP(problem.depth, problem.width, inputs, 1 if classes == 2 else classes).to("meta")
-        self._model.requires_grad_(False)
+        self._square = build().square_weights
         self._penalties = torch.tensor([method.penalty for method in methods], device=device)
         self._penalties = self._penalties.repeat_interleave(runs)
         penalised = [i for i, method in enumerate(methods) if method.penalty]
@@ -79,13 +80,8 @@ class Stack:
         Returns:
             Shape (copies, batch) for two classes, (copies, batch, classes) for more.
         """
-
-        def one(weights: dict[str, Tensor], points: Tensor) -> Tensor:
-            logits: Tensor = functional_call(self._model, weights, (points,))
-            return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
-
-        logits: Tensor = vmap(one, in_dims=(0, 0 if x.dim() == 3 else None))(self.weights, x)
-        return logits
+        logits: Tensor = self.model(x, per_replica=x.dim() == 3)
+        return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
 
     def differentiate(self, x: Tensor, y: Tensor) -> None:
         """Fill every ``.grad`` with the gradient of a batch's loss, without waiting for the device.
@@ -122,7 +118,7 @@ class Stack:
 
     def _penalty(self) -> Tensor:
         """λ Σ ‖WᵀW − I‖² over the weights between hidden layers, for the copies that have one."""
-        W = torch.stack([self.weights[name][self._penalised] for name in self._model.square_weights])
+        W = torch.stack([self.weights[name][self._penalised] for name in self._square])
         gram = W.mT @ W
         excess = gram - torch.eye(gram.shape[-1], device=W.device)
         return self._penalties[self._penalised] * excess.square().sum((0, -2, -1))
@@ -210,7 +206,7 @@ class Stack:
     def _constraint(self, method: Method, name: str) -> cl.Constraint:
         if method.radii is not None and name in (FIRST, LAST):
             return cl.Circle(method.radii[name == LAST])
-        if method.square == "orthogonal" and name in self._model.square_weights:
+        if method.square == "orthogonal" and name in self._square:
             return cl.Orthogonal()
         return cl.Free()
 
@@ -241,32 +237,12 @@ def _losses(logits: Tensor, y: Tensor) -> Tensor:
     return cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view_as(y)
 
 
-def _initial(
-    problem: Problem,
-    methods: Sequence[Method],
-    runs: int,
-    inputs: int,
-    outputs: int,
-    seed: int,
-    device: torch.device,
-) -> dict[str, Tensor]:
-    """Stacked initial weights: a run's are the same for all methods, but for orthogonal ones."""
-    copies: dict[str, dict[bool, list[Tensor]]] = {}
-    for run in range(runs):
-        with seeded(seed, Draw.WEIGHTS, run):
-            model = MLP(problem.depth, problem.width, inputs, outputs)
-        with seeded(seed, Draw.ORTHOGONAL, run):
-            orthogonal = {
-                name: cl.Orthogonal().init_(weight.detach().clone())
-                for name, weight in model.named_parameters()
-                if name in model.square_weights
-            }
-        for name, weight in model.named_parameters():
-            by_start = copies.setdefault(name, {False: [], True: []})
-            by_start[False].append(weight.detach())
-            by_start[True].append(orthogonal.get(name, weight.detach()))
-    starts = [method.square != "default" for method in methods]
-    return {
-        name: torch.cat([torch.stack(by_start[start]) for start in starts]).to(device).requires_grad_()
-        for name, by_start in copies.items()
-    }
+def _replicas(build: Callable[[], MLP], methods: Sequence[Method], runs: int, seed: int) -> cl.Replicas:
+    """The copies: a run's initial weights are the same for all methods, but for orthogonal ones."""
+    default = cl.Replicas(build, runs, seed=seed)
+    orthogonal = copy.deepcopy(default)
+    if square := build().square_weights:
+        orthogonal.constrain(dict.fromkeys(square, cl.Orthogonal()))
+    starts = [default if method.square == "default" else orthogonal for method in methods]
+    models = (start[run] for start in starts for run in range(runs))
+    return cl.Replicas(lambda: next(models), len(methods) * runs)

@@ -56,7 +56,7 @@ SPIRAL = Experiment(
     parts=(Part("2-turn spiral", PROBLEM, (SGD, SGD_WD, SGLD, C_SGD, *map(c_sgld, TEMPERATURES))),),
     runs=100,
     epochs=10_000,
-    boundary=True,
+    plane="curvature",
     quick=Quick(runs=3, epochs=300),
     claims=(
         Claim(
@@ -161,7 +161,7 @@ RADIUS = Experiment(
     ),
     runs=100,
     epochs=10_000,
-    boundary=True,
+    plane="curvature",
     quick=Quick(runs=3, epochs=300),
     claims=tuple(
         Claim(
@@ -192,7 +192,7 @@ DECAY = Experiment(
     ),
     runs=100,
     epochs=10_000,
-    boundary=True,
+    plane="curvature",
     quick=Quick(runs=3, epochs=300),
     claims=(
         Claim(
