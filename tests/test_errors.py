@@ -284,7 +284,7 @@ def test_radius_of_another_shape(
 
 # ---- options --------------------------------------------------------------------------------------
 
-BAD_NUMBERS = (math.nan, math.inf, -0.1, "0.1", None, True, torch.tensor([0.1, 0.2]), torch.tensor(-1.0))
+BAD_NUMBERS = (math.nan, math.inf, -0.1, "0.1", None, True, torch.tensor(-1.0))
 OPTIONS = (
     (cl.CoLod, ("lr", "temperature", "weight_decay")),
     (cl.CoLud, ("lr", "friction", "temperature", "weight_decay")),
@@ -306,6 +306,46 @@ def test_option(kind: type[torch.optim.Optimizer], option: str, value: object) -
         kind([{"params": [parameter(1.0)]}, group], **required)
 
 
+@pytest.mark.parametrize(
+    ("kind", "option"), [(kind, option) for kind, options in OPTIONS for option in options]
+)
+def test_option_for_each_replica(kind: type[torch.optim.Optimizer], option: str) -> None:
+    options = {"lr": 0.1, "friction": 1.0} if kind is cl.CoLud else {"lr": 0.1}
+    options[option] = torch.tensor([0.1, 0.2])
+    for replicas in (0, 3):
+        group = {"params": [nn.Parameter(torch.ones(3))], "replicas": replicas}
+        start = f"{option}: a tensor of shape (2,) in param_groups[0], which has replicas={replicas}"
+        with pytest.raises(cl.ConstraintError, match=words(start, "in a group of n replicas", "(n,)")):
+            kind([group], **options)
+    for bad in (-0.5, math.nan, math.inf):
+        options[option] = torch.tensor([0.1, bad, 0.2])
+        message = f"{option}[1]={bad} in param_groups[0]: must be finite and >= 0."
+        with pytest.raises(cl.ConstraintError, match=re.escape(message)):
+            kind([{"params": [nn.Parameter(torch.ones(3))], "replicas": 3}], **options)
+
+
+def test_momentum_is_one_number() -> None:
+    group = {"params": [parameter(1.0, 2.0)], "replicas": 2}
+    message = words("momentum in param_groups[0]: a tensor of shape (2,)", "Use CoLud, whose friction")
+    with pytest.raises(cl.ConstraintError, match=message):
+        cl.ConstrainedSGD([group], 0.1, momentum=torch.tensor([0.8, 0.9]))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (cl.Circle(torch.ones(3)), "radius of shape (3,) does not broadcast"),
+        (cl.Sphere(torch.ones(3)), "radius of shape (3,) does not fit 2 rows"),
+    ],
+    ids=repr,
+)
+def test_radius_for_each_replica(constraint: cl.Constraint, message: str) -> None:
+    group = {"params": [nn.Parameter(torch.full((3, 2, 4), 0.1))], "replicas": 3, "constraint": constraint}
+    shape = "(3, 1, 1)" if isinstance(constraint, cl.Circle) else "(3, 1)"
+    with pytest.raises(cl.ConstraintError, match=words(message, f"of shape {shape} for one a replica")):
+        cl.CoLod([group], 0.1)
+
+
 @pytest.mark.parametrize("momentum", [1, 1.5, -0.1, math.nan, "0.9"])
 def test_momentum(momentum: object) -> None:
     message = f"momentum={momentum!r} in param_groups[0]: must be at least 0 and below 1."
@@ -321,7 +361,13 @@ def test_seed(seed: object) -> None:
         cl.CoLod([{"params": [parameter(1.0)], "seed": seed}], 0.1, temperature=1.0)
 
 
-@pytest.mark.parametrize("replicas", [1.0, "2", True])
+@pytest.mark.parametrize("first", [1.0, "2", True, -1])
+def test_first_replica(first: object) -> None:
+    with pytest.raises(cl.ConstraintError, match=re.escape(f"first_replica={first!r} in param_groups[0]")):
+        cl.CoLod([{"params": [parameter(1.0)], "first_replica": first}], 0.1)
+
+
+@pytest.mark.parametrize("replicas", [1.0, "2", True, -1])
 def test_replicas(replicas: object) -> None:
     with pytest.raises(cl.ConstraintError, match=re.escape(f"replicas={replicas!r} in param_groups[0]")):
         cl.CoLod([{"params": [parameter(1.0)], "replicas": replicas}], 0.1)

@@ -216,3 +216,18 @@ def test_power_against_correlated_and_scaled_noise() -> None:
         assert_mean((1.01 * x).square(), 1.0, resolution=0.02)
     with pytest.raises(AssertionError, match="wrong law"):
         assert_law(x + 0.01, stats.norm.cdf, resolution=0.003)
+
+
+@pytest.mark.parametrize("copies", [1, 5, 1000])
+def test_keys_of_many_copies_are_those_of_each(copies: int) -> None:
+    parameters = [noise.stream(SEED, 9, index) for index in (0, 3)]
+    ranges = [range(2, 2 + copies), range(copies)]
+    keys = noise.streams(parameters, ranges, 1, 4)
+    one_by_one = [
+        noise.stream(SEED, 9, index, copy, 1, 4)
+        for index, each in zip((0, 3), ranges, strict=True)
+        for copy in each
+    ]
+    assert [int(key) % 2**64 for key in keys] == one_by_one
+    together = noise.normal(keys, (3,), dtype=torch.float64, device=CPU)
+    assert torch.equal(together, noise.normal(one_by_one, (3,), dtype=torch.float64, device=CPU))

@@ -2,12 +2,16 @@
 
 import copy
 import pickle
+import time
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 import colangevin as cl
+from colangevin import kernels
+from colangevin.experiments.spirals import two_turn_spiral
 
 N, BATCH = 3, 5
 
@@ -229,6 +233,245 @@ def test_without_a_seed_torchs_generator_gives_one():
     assert seeds[0] == seeds[1]
 
 
+# ---- together and apart --------------------------------------------------------------------------
+
+
+def plane(weight: Tensor) -> Tensor:
+    """The entries of each half of a weight sum to 0."""
+    return weight.flatten().view(2, -1).sum(1)
+
+
+CONSTRAINTS = {
+    "free": cl.Free(),
+    "circle": cl.Circle(1.0),
+    "sphere": cl.Sphere(2.0),
+    "sphere-equality": cl.Sphere(1.0, slack=False),
+    "orthogonal": cl.Orthogonal(),
+    "implicit": cl.Implicit(plane),
+    "implicit-inequality": cl.Implicit(lambda w: w.square().sum() - 9, inequality=True),
+}
+METHODS = {
+    "overdamped": (cl.CoLod, {"lr": 0.05, "temperature": 1e-3}),
+    "underdamped": (cl.CoLud, {"lr": 0.2, "friction": 1.0, "temperature": 1e-3}),
+    "sgd": (cl.ConstrainedSGD, {"lr": 0.05, "momentum": 0.8, "temperature": 1e-3}),
+    "no noise": (cl.CoLud, {"lr": 0.2, "friction": 1.0, "splitting": "BAOAB"}),
+}
+TOLERANCES = {torch.float32: 1e-6, torch.float64: 1e-12}
+STEPS = 10
+
+
+def loss(outputs: Tensor) -> Tensor:
+    """A loss for each run, whatever stands in front."""
+    return outputs.sigmoid().flatten(-2).square().mean(-1)
+
+
+def train_together(replicas: cl.Replicas, optimizer: torch.optim.Optimizer, batches: Tensor) -> None:
+    for x in batches:
+        optimizer.zero_grad()
+        loss(replicas(x, per_replica=True)).sum().backward()
+        optimizer.step()
+
+
+def train_apart(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Tensor, i: int) -> None:
+    for x in batches[:, i]:
+        optimizer.zero_grad()
+        loss(model(x)).backward()
+        optimizer.step()
+
+
+def assert_close(replicas: cl.Replicas, i: int, model: nn.Module, dtype: torch.dtype) -> None:
+    for name, tensor in model.state_dict().items():
+        worst = float((replicas.state_dict()[name][i] - tensor).abs().max())
+        assert worst <= TOLERANCES[dtype], (name, i, worst)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("build", "constraint"),
+    [*((build, name) for build in (mlp, cnn) for name in CONSTRAINTS), (normed, "circle")],
+)
+def test_replicas_trained_together_equal_replicas_trained_apart(build, constraint, method, dtype):
+    replicas = cl.Replicas(build, N, seed=3).to(dtype)
+    kind, options = METHODS[method]
+    # the second layer's weight, square in the MLP and wide in the CNN
+    rules = {"0.weight" if build is normed else "2.weight": CONSTRAINTS[constraint]}
+    optimizer = kind(replicas.constrain(rules), seed=11, **options)
+    apart = list(replicas)
+    batches = batch(build, STEPS, N, dtype=dtype)
+    train_together(replicas, optimizer, batches)
+    for i, model in enumerate(apart):
+        start = weights(model)
+        groups = [{**group, "first_replica": i} for group in cl.constrain(model, rules, init=False)]
+        train_apart(model, kind(groups, seed=11, **options), batches, i)
+        assert_close(replicas, i, model, dtype)
+        moved = max(float((start[name] - w.detach()).abs().max()) for name, w in model.named_parameters())
+        assert moved > 100 * TOLERANCES[torch.float32]
+    assert max(cl.diagnostics.violation(optimizer).values()) <= 100 * torch.finfo(dtype).eps
+
+
+def test_noise_differs_between_replicas_that_start_alike():
+    stack = nn.Parameter(torch.zeros(N, 4))
+    optimizer = cl.CoLod([{"params": [stack], "replicas": N}], lr=0.1, temperature=1.0, seed=0)
+    stack.grad = torch.zeros(N, 4)
+    optimizer.step()
+    assert len(set(stack.detach().flatten().tolist())) == 4 * N
+
+
+def each(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+SWEEPS = {
+    "lr": (cl.CoLod, {"lr": each(0.05, 0.02, 0.0), "temperature": 1e-3}),
+    "temperature": (cl.CoLod, {"lr": 0.05, "temperature": each(1e-3, 0.0, 1e-4)}),
+    "weight decay": (cl.CoLod, {"lr": 0.05, "weight_decay": each(0.1, 0.0, 0.3)}),
+    "underdamped": (
+        cl.CoLud,
+        {
+            "lr": each(0.2, 0.1, 0.0),
+            "friction": each(1.0, 0.0, 3.0),
+            "temperature": each(0.0, 1e-3, 1e-4),
+            "weight_decay": each(0.0, 0.1, 0.2),
+            "splitting": "BAOAB",
+        },
+    ),
+    "sgd": (cl.ConstrainedSGD, {"lr": each(0.05, 0.02, 0.0), "momentum": 0.8, "temperature": 1e-3}),
+    "sgd temperature": (
+        cl.ConstrainedSGD,
+        {"lr": 0.05, "momentum": 0.8, "temperature": each(1e-3, 0.0, 1e-4)},
+    ),
+}
+
+
+def of_replica(options: dict, i: int) -> dict:
+    return {key: float(v[i]) if isinstance(v, Tensor) else v for key, v in options.items()}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("sweep", SWEEPS)
+@pytest.mark.parametrize("constraint", ["free", "circle", "sphere", "orthogonal", "implicit"])
+def test_a_sweep_is_one_model(constraint, sweep, dtype):
+    replicas = cl.Replicas(mlp, N, seed=3).to(dtype)
+    kind, options = SWEEPS[sweep]
+    rules = {"2.weight": CONSTRAINTS[constraint]}
+    optimizer = kind(replicas.constrain(rules), seed=11, **options)
+    apart = list(replicas)
+    batches = batch(mlp, STEPS, N, dtype=dtype)
+    train_together(replicas, optimizer, batches)
+    for i, model in enumerate(apart):
+        groups = [{**group, "first_replica": i} for group in cl.constrain(model, rules, init=False)]
+        train_apart(model, kind(groups, seed=11, **of_replica(options, i)), batches, i)
+        assert_close(replicas, i, model, dtype)
+
+
+@pytest.mark.parametrize(
+    ("together", "apart"),
+    [
+        (cl.Circle(each(0.5, 1.0, 2.0).view(N, 1, 1)), cl.Circle),
+        (cl.Sphere(each(2.0, 3.0, 4.0).view(N, 1)), cl.Sphere),
+        (cl.Sphere(each(0.5, 1.0, 2.0).view(N, 1), slack=False), lambda r: cl.Sphere(r, slack=False)),
+    ],
+    ids=["circle", "sphere", "sphere-equality"],
+)
+def test_radii_differ_between_replicas(together, apart):
+    replicas = cl.Replicas(mlp, N, seed=3)
+    optimizer = cl.CoLud(
+        replicas.constrain({"2.weight": together}), lr=0.2, friction=1.0, temperature=1e-3, seed=11
+    )
+    models = list(replicas)
+    batches = batch(mlp, STEPS, N)
+    train_together(replicas, optimizer, batches)
+    for i, (model, radius) in enumerate(zip(models, together.radius.flatten().tolist(), strict=True)):
+        groups = cl.constrain(model, {"2.weight": apart(radius)}, init=False)
+        groups = [{**group, "first_replica": i} for group in groups]
+        optimizer = cl.CoLud(groups, lr=0.2, friction=1.0, temperature=1e-3, seed=11)
+        train_apart(model, optimizer, batches, i)
+        assert_close(replicas, i, model, torch.float32)
+
+
+def test_stacked_parameters_each_have_the_rates_of_their_replicas():
+    """Two orthogonal weights of one shape move in one call: their copies follow one another."""
+
+    def build() -> nn.Module:
+        return nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+
+    replicas = cl.Replicas(build, N, seed=3)
+    lr = each(0.1, 0.0, 0.2)
+    optimizer = cl.CoLod(replicas.constrain({"*.weight": cl.Orthogonal()}), lr=lr)
+    before = weights(replicas)
+    train_together(replicas, optimizer, batch(mlp, 1, N))
+    for name, stack in replicas.state_dict().items():
+        moved = [not torch.allclose(stack[i], before[name][i], atol=1e-6) for i in range(N)]
+        assert moved == [True, False, True], name
+
+
+def test_rates_may_change_in_place():
+    """A schedule of a sweep multiplies the tensor; the next step reads it."""
+    replicas = cl.Replicas(mlp, N, seed=3)
+    lr = each(0.1, 0.1, 0.1)
+    optimizer = cl.CoLod(replicas.constrain({}), lr=lr)
+    batches = batch(mlp, 2, N)
+    train_together(replicas, optimizer, batches[:1])
+    before = weights(replicas)
+    lr[1] = 0
+    train_together(replicas, optimizer, batches[1:])
+    for name, stack in replicas.state_dict().items():
+        assert [torch.equal(stack[i], before[name][i]) for i in range(N)] == [False, True, False]
+
+
+def test_a_sweep_resumes_bit_for_bit():
+    def setup() -> tuple[cl.Replicas, cl.CoLud]:
+        replicas = cl.Replicas(mlp, N, seed=3)
+        groups = replicas.constrain({"2.weight": cl.Circle(1.0)})
+        return replicas, cl.CoLud(groups, lr=each(0.1, 0.2, 0.3), friction=1.0, temperature=1e-3, seed=0)
+
+    batches = batch(mlp, 4, N)
+    replicas, optimizer = setup()
+    train_together(replicas, optimizer, batches)
+    first, early = setup()
+    train_together(first, early, batches[:2])
+    second, late = setup()
+    second.load_state_dict(first.state_dict())
+    late.load_state_dict(early.state_dict())
+    train_together(second, late, batches[2:])
+    assert_same(weights(second), weights(replicas))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"lr": each(0.1, 0.2, 0.3)},
+        {"temperature": each(0.1, 0.2, 0.3)},
+        {"weight_decay": each(0.1, 0.2, 0.3)},
+        {"first_replica": 4, "temperature": 0.1},
+        {},
+    ],
+    ids=str,
+)
+def test_fused_steps_are_for_copies_with_the_same_numbers(option, monkeypatch):
+    pytest.importorskip("triton")
+    if torch.cuda.is_available():
+        pytest.skip("Triton compiles for CUDA here")
+    monkeypatch.setattr(kernels, "_INTERPRETED", True)
+    stack = nn.Parameter(torch.zeros(N, 4))
+    stack.grad = torch.ones(N, 4)
+    optimizer = cl.CoLod([{"params": [stack], "replicas": N, **option}], lr=0.1, seed=0)
+    optimizer.step()
+    assert bool(optimizer._plan.buckets) == bool(option)
+    assert bool(optimizer._plan.fused) != bool(option)
+
+
+def test_kinetic_temperature_takes_every_replica_in_its_own_scale():
+    stack = nn.Parameter(torch.zeros(2, 50))
+    group = {"params": [("w", stack)], "replicas": 2}
+    optimizer = cl.ConstrainedSGD([group], lr=each(0.5, 0.125), momentum=0.5, temperature=0.0)
+    stack.grad = torch.stack((torch.full((50,), 2.0), torch.full((50,), 4.0)))
+    optimizer.step()
+    # p^2 = lr m^2 with m = -G after the first step: 0.5 * 4 and 0.125 * 16
+    assert cl.diagnostics.kinetic_temperature(optimizer) == {"w": pytest.approx(2.0)}
+
+
 # ---- errors --------------------------------------------------------------------------------------
 
 
@@ -305,3 +548,47 @@ def test_what_cannot_be_batched_is_said(build, reason):
 def test_other_errors_of_the_model_pass_through():
     with pytest.raises(RuntimeError, match="Expected size for first two dimensions"):
         cl.Replicas(mlp, N)(torch.randn(BATCH, 3))
+
+
+# ---- speed ---------------------------------------------------------------------------------------
+
+
+def shlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 500), nn.ReLU(), nn.Linear(500, 1), nn.Flatten(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 5e-5])
+def test_a_hundred_runs_together_are_five_times_as_fast(temperature, capsys):
+    """C-SGD and C-SGLD on the 2-turn spiral: 50 steps of 2 points, for 100 runs and for 5 of them alone."""
+    runs, alone = 100, 5
+    rules = {"0.weight": cl.Circle(1.0), "2.weight": cl.Circle(5.0)}
+    data = [two_turn_spiral(100, generator=torch.Generator().manual_seed(i)) for i in range(runs)]
+    points, labels = (torch.stack(tensors) for tensors in zip(*data, strict=True))
+
+    def epoch(model, optimizer, x, y, **options) -> float:
+        start = time.perf_counter()
+        for rows in torch.arange(100).split(2):
+            optimizer.zero_grad()
+            logits = model(x[..., rows, :], **options)
+            binary_cross_entropy_with_logits(logits, y[..., rows], reduction="sum").div(2).backward()
+            optimizer.step()
+        return time.perf_counter() - start
+
+    def optimizer(groups) -> cl.CoLod:
+        return cl.CoLod(groups, lr=0.05, temperature=temperature, seed=0)
+
+    replicas = cl.Replicas(shlp, runs, seed=0)
+    together = optimizer(replicas.constrain(rules))
+    models = [replicas[i] for i in range(alone)]
+    singles = [optimizer(cl.constrain(model, rules)) for model in models]
+    seconds, apart = [], []
+    for _ in range(4):  # the first warms up
+        seconds.append(epoch(replicas, together, points, labels, per_replica=True))
+        each = zip(models, singles, points, labels, strict=False)
+        apart.append(sum(epoch(*one) for one in each) / alone * runs)
+    ratio = min(apart[1:]) / min(seconds[1:])
+    with capsys.disabled():
+        words = f"an epoch of {runs} runs: {min(seconds):.2f} s together, {min(apart):.2f} s apart"
+        print(f"\ntemperature {temperature:g}, {words}, {ratio:.1f} times")
+    assert ratio >= 5

@@ -66,12 +66,11 @@ def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
         if p is None:
             continue
         dynamics = optimizer._dynamics(optimizer.param_groups[group], f"param_groups[{group}]")
-        freedom = constraint.degrees_of_freedom(weight.shape[1:]) * weight.shape[0]
+        freedom = constraint.degrees_of_freedom(weight.shape[1:])
         if not isinstance(dynamics, Underdamped) or freedom == 0:
             temperatures[name] = float("nan")
             continue
-        mean_square = float(constraint.squared_norm(q, p).sum()) / freedom
-        temperatures[name] = dynamics.rates.temperature(mean_square)
+        temperatures[name] = dynamics.rates.temperature(constraint.squared_norm(q, p) / freedom)
     return temperatures
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["normal", "stream"]
+__all__ = ["normal", "stream", "streams"]
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: the increment of SplitMix64
@@ -24,6 +24,8 @@ _SECOND = 0x94D049BB133111EB
 
 # Elements worked on at a time on the CPU: a dozen passes over 0.5 MB stay in the cache.
 _CHUNK = 1 << 16
+# Up to this many keys Python's integers are quicker than the calls of torch that do all at once.
+_FEW = 16
 
 
 def _mix(z: int) -> int:
@@ -43,17 +45,43 @@ def stream(seed: int, *words: int) -> int:
     Returns:
         A 64-bit key.
     """
-    key = _mix((seed + _GOLDEN) & _MASK)
+    return _extend(_mix((seed + _GOLDEN) & _MASK), words)
+
+
+def _extend(key: int, words: Sequence[int]) -> int:
     for word in words:
         key = _mix((key + (word + 1) * _GOLDEN) & _MASK)
     return key
 
 
-def normal(keys: Sequence[int], shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequence[int] | Tensor:
+    """The keys of many copies: for each key and each number of its range, followed by ``words``.
+
+    Args:
+        keys: a :func:`stream` for each range.
+        copies: numbers that follow each another as a word.
+        words: whole numbers, the same for all.
+
+    Returns:
+        What :func:`stream` gives for all the words, one after the other; as int64 when they are many.
+    """
+    if sum(map(len, copies)) <= _FEW:
+        return [_extend(key, (copy, *words)) for key, each in zip(keys, copies, strict=True) for copy in each]
+    counters = [torch.arange(each.start + 1, each.stop + 1) for each in copies]
+    added = [z.mul_(_signed(_GOLDEN)).add_(_signed(key)) for z, key in zip(counters, keys, strict=True)]
+    z = _finalise(torch.cat(added))
+    for word in words:
+        z = _finalise(z.add_(_signed((word + 1) * _GOLDEN & _MASK)))
+    return z
+
+
+def normal(
+    keys: Sequence[int] | Tensor, shape: Sequence[int], *, dtype: torch.dtype, device: torch.device
+) -> Tensor:
     """Independent standard normals, one tensor for each key.
 
     Args:
-        keys: a :func:`stream` for each tensor.
+        keys: a :func:`stream` for each tensor, or :func:`streams`.
         shape: the shape of each.
         dtype: float32 or float64; the bits behind both are the same.
         device: where the noise is made; values agree between devices to rounding.
@@ -64,9 +92,12 @@ def normal(keys: Sequence[int], shape: Sequence[int], *, dtype: torch.dtype, dev
     numel = math.prod(shape)
     pairs = (numel + 1) // 2
     rows = len(keys)
-    first = torch.tensor([_signed(key) for key in keys], device=device).unsqueeze(1)
-    second = torch.tensor([_signed(_mix((key + _GOLDEN) & _MASK)) for key in keys], device=device)
-    second = second.unsqueeze(1)
+    if isinstance(keys, Tensor):
+        first, second = keys, _finalise(keys + _signed(_GOLDEN))
+    else:
+        first = torch.tensor([_signed(key) for key in keys])
+        second = torch.tensor([_signed(_mix((key + _GOLDEN) & _MASK)) for key in keys])
+    first, second = first.to(device).unsqueeze(1), second.to(device).unsqueeze(1)
     out = torch.empty(rows, pairs, 2, dtype=dtype, device=device)
     chunk = max(1, _CHUNK // max(1, rows)) if device.type == "cpu" else max(1, pairs)
     for start in range(0, pairs, chunk):
@@ -82,8 +113,8 @@ def normal(keys: Sequence[int], shape: Sequence[int], *, dtype: torch.dtype, dev
     return out.view(rows, 2 * pairs)[:, :numel].reshape(rows, *shape)
 
 
-def _finalise(z: Tensor, second: Tensor) -> Tensor:
-    """SplitMix64's finaliser on int64 words, in place, with the second key added half-way."""
+def _finalise(z: Tensor, second: Tensor | int = 0) -> Tensor:
+    """SplitMix64's finaliser on int64 words, in place, with a second key added half-way."""
     shifted = z.bitwise_right_shift(30).bitwise_and_((1 << 34) - 1)
     z.bitwise_xor_(shifted).mul_(_signed(_FIRST)).add_(second)
     torch.bitwise_right_shift(z, 27, out=shifted).bitwise_and_((1 << 37) - 1)

@@ -40,7 +40,7 @@ class Circle(Constraint):
     Leimkuhler et al. 2021, appendix "Circle constraint", over- and underdamped.
 
     Args:
-        radius: r, a positive number or a tensor that broadcasts to the weight.
+        radius: r, a positive number or a tensor that broadcasts to the weight; for replicas, to their stack.
 
     Raises:
         ConstraintError: when a radius is not positive and finite.
@@ -73,9 +73,12 @@ class Circle(Constraint):
 
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         if isinstance(self._radius, Tensor) and not broadcasts(self._radius.shape, (copies, *shape)):
+            replicas = (
+                f", or one of shape {(copies, *[1] * len(shape))} for one a replica" if copies > 1 else ""
+            )
             raise ConstraintError(
                 f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not "
-                "broadcast to the weight; give a number, or a tensor with the weight's shape."
+                f"broadcast to the weight; give a number, or a tensor with the weight's shape{replicas}."
             )
 
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:

@@ -35,7 +35,8 @@ class Sphere(Constraint):
         s = \|p\|, \; \varphi = \frac{s h}{r}.
 
     Args:
-        radius: r, a positive number or a tensor with one entry a row.
+        radius: r, a positive number or a tensor with one entry a row; for replicas, one that broadcasts to
+            (replicas, rows).
         slack: whether r is a bound (True) or the norm itself (False).
 
     Raises:
@@ -79,9 +80,10 @@ class Sphere(Constraint):
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         rows = shape[0] if shape else 1
         if isinstance(self._radius, Tensor) and not broadcasts(self._radius.shape, (copies, rows)):
+            replicas = f", or one of shape ({copies}, 1) for one a replica" if copies > 1 else ""
             raise ConstraintError(
                 f"{label(name, shape)}: radius of shape {tuple(self._radius.shape)} does not fit "
-                f"{rows} rows; give a number, or a tensor of shape ({rows},)."
+                f"{rows} rows; give a number, or a tensor of shape ({rows},){replicas}."
             )
 
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:

@@ -1,13 +1,12 @@
 """One step of constrained overdamped Langevin dynamics (Eq. 7)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from colangevin.constraints.base import Constraint
-from colangevin.integrators.rates import Scalar, host
+from colangevin.integrators.rates import Scalar, factor, host, sqrt, varies
 
 __all__ = ["Overdamped"]
 
@@ -26,6 +25,11 @@ class Overdamped:
         """Whether there is noise, or may be: a temperature on the device is not looked at."""
         return isinstance(self.tau, Tensor) or self.tau > 0
 
+    @property
+    def varies(self) -> bool:
+        """Whether a copy has numbers of its own."""
+        return varies(self.h) or varies(self.tau)
+
     def on_host(self) -> "Overdamped":
         """The same with floats for numbers that lie on a device."""
         return Overdamped(host(self.h), host(self.tau))
@@ -43,6 +47,8 @@ class Overdamped:
 
     def step(self, constraint: Constraint, q: Tensor, grad: Tensor, noise: Sequence[Tensor]) -> Tensor:
         """The next configuration."""
-        h = host(self.h)
-        sigma = math.sqrt(2 * host(self.tau) * h)
-        return constraint.euler(q, grad, h, sigma, noise[0] if noise else None)
+        h, grad = factor(self.h, grad)
+        if not noise:
+            return constraint.euler(q, grad, h, 0.0, None)
+        sigma, R = factor(sqrt(2 * self.tau * self.h), noise[0])
+        return constraint.euler(q, grad, h, sigma, R)

@@ -10,23 +10,59 @@ with :math:`a = b = h`, :math:`c = e^{-\gamma h}`, :math:`v = \tau`, m = p in th
 buffer) in SGD's, where :math:`\mathrm{lr} = h^2` and :math:`\mu = e^{-\gamma h}`. The momentum itself is
 :math:`p = \sqrt{a/b}\,m`.
 
-Each number is a float or, so that a captured CUDA graph can follow a schedule, a tensor on the device.
+Each number is a float or, so that a captured CUDA graph can follow a schedule, a tensor on the device. Where
+the copies of a stack have numbers of their own it is a tensor with one for each, of shape (copies,).
 """
 
 import math
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
-__all__ = ["Rates", "Scalar", "host", "langevin_rates", "sgd_rates"]
+__all__ = [
+    "Rates",
+    "Scalar",
+    "factor",
+    "host",
+    "langevin_rates",
+    "largest",
+    "over_copies",
+    "sgd_rates",
+    "sqrt",
+    "varies",
+]
 
 Scalar = float | Tensor
 
 
-def host(value: Scalar) -> float:
-    """A number on the host; waits for the device when it lies there."""
-    return float(value)
+def varies(value: Scalar) -> TypeGuard[Tensor]:
+    """Whether there is a number for each copy."""
+    return isinstance(value, Tensor) and value.dim() > 0
+
+
+def host(value: Scalar) -> Scalar:
+    """A number as a float; waits for the device when it lies there. One for each copy stays a tensor."""
+    return value if varies(value) else float(value)
+
+
+def largest(value: Scalar) -> float:
+    """The number, or the largest of the copies' numbers."""
+    return float(value.max() if isinstance(value, Tensor) else value)
+
+
+def factor(rate: Scalar, stack: Tensor) -> tuple[float, Tensor]:
+    """One number and the stack that it multiplies; numbers for each copy are multiplied in at once."""
+    if varies(rate):
+        return 1.0, over_copies(rate, stack) * stack
+    return float(rate), stack
+
+
+def over_copies(rate: Tensor, stack: Tensor) -> Tensor:
+    """Numbers for each copy in a shape that broadcasts to a stack of one parameter or of several in a row."""
+    repeated = rate.to(dtype=stack.dtype, device=stack.device).repeat(stack.shape[0] // rate.shape[0])
+    return repeated.view(-1, *[1] * (stack.dim() - 1))
 
 
 @dataclass(frozen=True)
@@ -43,22 +79,30 @@ class Rates:
         """Decay and noise scale of an O that takes ``share`` of the step."""
         decay = self.decay if share == 1 else _exp(share * self.log_decay)
         # 1 - c^2 by expm1: at small friction the difference would lose most of its digits
-        return decay, _sqrt(self.variance * -_expm1(2 * share * self.log_decay))
+        return decay, sqrt(self.variance * -_expm1(2 * share * self.log_decay))
 
     @property
     def noisy(self) -> bool:
         """Whether there is noise, or may be: a temperature on the device is not looked at."""
         return isinstance(self.variance, Tensor) or self.variance != 0
 
+    @property
+    def varies(self) -> bool:
+        """Whether a copy has numbers of its own."""
+        return any(map(varies, (self.drift, self.kick, self.log_decay, self.variance)))
+
     def on_host(self) -> "Rates":
-        """The same as floats."""
+        """The same with floats for numbers that lie on a device."""
         return Rates(
             host(self.drift), host(self.kick), host(self.decay), host(self.log_decay), host(self.variance)
         )
 
-    def temperature(self, mean_square: float) -> float:
-        """Kinetic temperature for a mean of m^2 over degrees of freedom."""
-        return mean_square * host(self.drift) / host(self.kick) if host(self.kick) else math.nan
+    def temperature(self, mean_square: Tensor) -> float:
+        """Kinetic temperature for the means of m^2 over the degrees of freedom of each copy."""
+        if largest(self.kick) == 0:
+            return math.nan
+        scale, mean_square = factor(self.drift / self.kick, mean_square)
+        return scale * float(mean_square.mean())
 
 
 def langevin_rates(h: Scalar, gamma: Scalar, tau: Scalar) -> Rates:
@@ -83,5 +127,6 @@ def _expm1(value: Scalar) -> Scalar:
     return value.expm1() if isinstance(value, Tensor) else math.expm1(value)
 
 
-def _sqrt(value: Scalar) -> Scalar:
+def sqrt(value: Scalar) -> Scalar:
+    """The square root."""
     return value.sqrt() if isinstance(value, Tensor) else math.sqrt(value)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from colangevin.constraints.base import Constraint
 from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
-from colangevin.integrators.rates import Rates, Scalar, host
+from colangevin.integrators.rates import Rates, Scalar
 from colangevin.integrators.splitting import Splitting
 
 __all__ = ["Underdamped"]
@@ -35,6 +35,11 @@ class Underdamped:
         """Whether there is noise, or may be: a temperature on the device is not looked at."""
         return self.rates.noisy
 
+    @property
+    def varies(self) -> bool:
+        """Whether a copy has numbers of its own."""
+        return self.rates.varies
+
     def on_host(self) -> "Underdamped":
         """The same with floats for numbers that lie on a device."""
         return Underdamped(self.splitting, self.rates.on_host())
@@ -61,10 +66,10 @@ class Underdamped:
         draws = iter(noise)
         for letter, share in self.splitting.segments[segment]:
             if letter == "A":
-                q, p = drift(constraint, q, p, share * host(self.rates.drift))
+                q, p = drift(constraint, q, p, share * self.rates.drift)
             elif letter == "B":
-                p = kick(constraint, q, p, grad, share * host(self.rates.kick))
+                p = kick(constraint, q, p, grad, share * self.rates.kick)
             else:
                 decay, scale = self.rates.ornstein_uhlenbeck(share)
-                p = ornstein_uhlenbeck(constraint, q, p, host(decay), host(scale), next(draws, None))
+                p = ornstein_uhlenbeck(constraint, q, p, decay, scale, next(draws, None))
         return q, p

@@ -8,6 +8,7 @@ import torch
 
 from colangevin.constraints import Circle, Free, Orthogonal, Sphere
 from colangevin.integrators.overdamped import Overdamped
+from colangevin.integrators.rates import varies
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.entry import Entry
 
@@ -41,6 +42,9 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
     """
     weight, grad, constraint = entry.parameter, entry.grad, entry.constraint
     if not (weight.is_cuda or _INTERPRETED) or not _triton() or not _regular(dynamics):
+        return None
+    # the tables have one rate for all copies of a stack, and count copies from 0
+    if dynamics.varies or varies(entry.group["weight_decay"]) or (dynamics.noisy and entry.numbers.start):
         return None
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         return None

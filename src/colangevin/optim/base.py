@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from colangevin.constraints import Circle, Constraint, Free
 from colangevin.errors import ConstraintError, SplittingError
+from colangevin.integrators.rates import largest
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim import checkpoint
 from colangevin.optim.bucket import Dynamics
@@ -34,16 +35,16 @@ class ConstrainedOptimizer(Optimizer):
     #: options of a group that its dynamics depends on
     _options: ClassVar[tuple[str, ...]]
     _entries: list[Entry] | None
-    _known_groups: list[tuple[int, Constraint, int]]
+    _known_groups: list[tuple[Any, ...]]
     _plan: Plan | None
     _known_options: tuple[list[list[Any]], list[Any]] | None
     _known_dynamics: list[Dynamics]
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._forget()
-        options = {"constraint": Free(), "replicas": 0, "seed": seed, "maximize": False}
+        options = {"constraint": Free(), "replicas": 0, "first_replica": 0, "seed": seed, "maximize": False}
         super().__init__(params, {**options, **defaults})
-        if any(group["temperature"] != 0 for group in self.param_groups):
+        if any(largest(group["temperature"]) for group in self.param_groups):
             self._draw_seed()
 
     # ---- what subclasses say ---------------------------------------------------------------------
@@ -79,8 +80,10 @@ class ConstrainedOptimizer(Optimizer):
                 f"constraint={constraint!r} in {where}: must be a constraint such as "
                 "colangevin.Circle(0.05), not " + type(constraint).__name__ + "."
             )
-        if isinstance(group["replicas"], bool) or not isinstance(group["replicas"], int):
-            raise ConstraintError(f"replicas={group['replicas']!r} in {where}: must be a whole number.")
+        for option in ("replicas", "first_replica"):
+            value = group[option]
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConstraintError(f"{option}={value!r} in {where}: must be a whole number, at least 0.")
         seed = group["seed"]
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
@@ -88,7 +91,7 @@ class ConstrainedOptimizer(Optimizer):
         self._dynamics(group, where)
         for parameter, name in zip(group["params"], self._names(position), strict=True):
             check_parameter(parameter, constraint, name, group["replicas"], where)
-            if isinstance(constraint, Circle) and number(group, "temperature", where=where) == 0:
+            if isinstance(constraint, Circle) and not largest(group["temperature"]):
                 warn_at_rest(constraint, parameter, name)
 
     def _names(self, position: int) -> list[str]:
@@ -195,7 +198,11 @@ class ConstrainedOptimizer(Optimizer):
 
     def _roster(self) -> list[Entry]:
         """Every parameter, as long as the groups stay as they are."""
-        groups = [(len(g["params"]), g["constraint"], g["replicas"]) for g in self.param_groups]
+        options = ("constraint", "replicas", "first_replica")
+        groups = [
+            (len(g["params"]), isinstance(g["weight_decay"], Tensor), *(g[option] for option in options))
+            for g in self.param_groups
+        ]
         if self._entries is None or groups != self._known_groups:
             entries: list[Entry] = []
             for position, group in enumerate(self.param_groups):

@@ -9,7 +9,7 @@ from colangevin.constraints import Constraint
 from colangevin.errors import ConvergenceError
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.underdamped import Underdamped
-from colangevin.noise import normal, stream
+from colangevin.noise import normal, stream, streams
 from colangevin.optim.entry import Entry
 
 __all__ = ["Bucket", "Dynamics"]
@@ -47,14 +47,14 @@ class Bucket:
 
     def _noise(self, dynamics: Dynamics, q: Tensor, segment: int) -> list[Tensor]:
         """The normals of a segment: functions of seed, step, parameter, copy, segment and draw alone."""
-        noise = []
+        noise: list[Tensor] = []
         shapes = dynamics.noise_shapes(self.constraint, self.entries[0].shape, segment)
+        if not shapes:
+            return noise
+        parameters = [stream(entry.group["seed"], entry.step, entry.index) for entry in self.entries]
+        copies = [entry.numbers for entry in self.entries]
         for draw, shape in enumerate(shapes):
-            keys = [
-                stream(entry.group["seed"], entry.step, entry.index, copy, segment, draw)
-                for entry in self.entries
-                for copy in range(entry.copies)
-            ]
+            keys = streams(parameters, copies, segment, draw)
             noise.append(normal(keys, shape, dtype=q.dtype, device=q.device))
         return noise
 

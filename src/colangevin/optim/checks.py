@@ -19,7 +19,8 @@ def number(
 ) -> Scalar:
     """An option of a group as a float, which must be finite, at least 0 and below a bound.
 
-    A tensor on a device stays there unread, so that a captured CUDA graph can follow its changes.
+    A tensor on a device stays there unread, so that a captured CUDA graph can follow its changes. A group of
+    replicas may have a number for each, as a tensor of shape (replicas,).
 
     Args:
         group: the parameter group.
@@ -34,14 +35,33 @@ def number(
         ConstraintError: naming option, value and rule.
     """
     value = group[option]
+    rule = "finite and >= 0" if below == math.inf else f"at least 0 and below {below:g}"
     if isinstance(value, Tensor):
-        if value.is_cuda and value.numel() == 1:
-            return value
-        value = value.item() if value.numel() == 1 else math.nan
+        if value.numel() != 1:
+            return _number_for_each(value, option, group["replicas"], below, rule, where)
+        if value.is_cuda:
+            return value.reshape(())
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
-        rule = "finite and >= 0" if below == math.inf else f"at least 0 and below {below:g}"
         raise ConstraintError(f"{option}={group[option]!r} in {where}: must be {rule}.")
     return float(value)
+
+
+def _number_for_each(
+    value: Tensor, option: str, replicas: int, below: float, rule: str, where: str
+) -> Tensor:
+    """An option with a number for each replica, which lies on a device unread."""
+    if value.shape != (replicas,):
+        raise ConstraintError(
+            f"{option}: a tensor of shape {tuple(value.shape)} in {where}, which has replicas={replicas}: "
+            "must be one number, or in a group of n replicas a tensor of shape (n,)."
+        )
+    if not value.is_cuda:
+        bad = ~((value >= 0) & (value < below))
+        if bool(bad.any()):
+            first = int(bad.int().argmax())
+            raise ConstraintError(f"{option}[{first}]={value[first].item()!r} in {where}: must be {rule}.")
+    return value.double()  # what follows from it is then as precise as with floats
 
 
 def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replicas: int, where: str) -> None:

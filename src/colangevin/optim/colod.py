@@ -45,7 +45,7 @@ class CoLod(ConstrainedOptimizer):
         lr: float | Tensor,
         *,
         temperature: float | Tensor = 0.0,
-        weight_decay: float = 0.0,
+        weight_decay: float | Tensor = 0.0,
         seed: int | None = None,
         maximize: bool = False,
     ) -> None:

@@ -54,7 +54,7 @@ class CoLud(ConstrainedOptimizer):
         friction: float | Tensor,
         temperature: float | Tensor = 0.0,
         splitting: str = "OBA",
-        weight_decay: float = 0.0,
+        weight_decay: float | Tensor = 0.0,
         seed: int | None = None,
         maximize: bool = False,
     ) -> None:

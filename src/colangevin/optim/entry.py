@@ -9,6 +9,7 @@ from torch import Tensor
 from colangevin.constraints import Constraint, Free
 from colangevin.constraints.base import state_dtype
 from colangevin.errors import label
+from colangevin.integrators.rates import factor, largest
 
 __all__ = ["Entry", "state_shape"]
 
@@ -40,6 +41,8 @@ class Entry:
         self.state: dict[str, Any] = {}
         self.replicas: int = group["replicas"]
         self.copies = max(1, self.replicas)
+        #: numbers of its copies, words of their noise
+        self.numbers = range(group["first_replica"], group["first_replica"] + self.copies)
         self.shape = tuple(parameter.shape[1:] if self.replicas else parameter.shape)
         self.constraint: Constraint = group["constraint"].on(self.shape)
         self.dtype = state_dtype(parameter.dtype)
@@ -98,9 +101,9 @@ class Entry:
         grad = self.stack(self.grad).to(self.dtype)
         if self.group["maximize"]:
             grad = -grad
-        decay = float(self.group["weight_decay"])
-        if decay:
-            grad = torch.add(grad, self.stack(self.parameter).to(self.dtype), alpha=decay)
+        if largest(self.group["weight_decay"]):
+            decay, weight = factor(self.group["weight_decay"], self.stack(self.parameter).to(self.dtype))
+            grad = torch.add(grad, weight, alpha=decay)
         return grad
 
     @property

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from colangevin.constraints import Circle, Free
 from colangevin.errors import NonFiniteError, label
-from colangevin.integrators.rates import host
+from colangevin.integrators.rates import largest
 from colangevin.optim.bucket import Bucket, Dynamics
 
 __all__ = ["check_gradients", "warn_at_rest"]
@@ -41,9 +41,9 @@ def check_gradients(buckets: list[Bucket], dynamics: Mapping[int, Dynamics]) -> 
     for (bucket, entry), norm in zip(entries, norms, strict=True):
         # the fourth root leaves room for Gram matrices of Gram matrices; a kick of that size has long
         # lost its meaning on a manifold of size 1, and free parameters follow SGD wherever it goes
-        largest = torch.finfo(entry.dtype).max
-        kick = max(host(dynamics[bucket.position].kick), largest**-0.7)
-        bound = largest**0.25 / kick * min(1.0, bucket.constraint.smallest_length)
+        limit = torch.finfo(entry.dtype).max
+        kick = max(largest(dynamics[bucket.position].kick), limit**-0.7)
+        bound = limit**0.25 / kick * min(1.0, bucket.constraint.smallest_length)
         if norm > bound and not isinstance(bucket.constraint, Free):
             entry.grad = entry.grad.to(entry.dtype).clamp(-bound, bound)
 

@@ -95,5 +95,5 @@ def _first_alike(dynamics: list[Dynamics]) -> list[int]:
 
 def _forms(dynamics: list[Dynamics]) -> list[object]:
     """Which groups move alike, and in which form."""
-    forms = [(type(each), each.noisy, getattr(each, "splitting", None)) for each in dynamics]
+    forms = [(type(each), each.noisy, each.varies, getattr(each, "splitting", None)) for each in dynamics]
     return [*_first_alike(dynamics), *forms]

@@ -4,8 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
+from colangevin.errors import ConstraintError
 from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import host, sgd_rates
+from colangevin.integrators.rates import sgd_rates, varies
 from colangevin.integrators.splitting import parse
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer, Params
@@ -48,7 +49,7 @@ class ConstrainedSGD(ConstrainedOptimizer):
         *,
         momentum: float = 0.0,
         temperature: float | Tensor = 0.0,
-        weight_decay: float = 0.0,
+        weight_decay: float | Tensor = 0.0,
         seed: int | None = None,
         maximize: bool = False,
     ) -> None:
@@ -63,8 +64,13 @@ class ConstrainedSGD(ConstrainedOptimizer):
 
     def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped | Underdamped:
         lr = number(group, "lr", where=where)
-        momentum = host(number(group, "momentum", below=1, where=where))
+        momentum = number(group, "momentum", below=1, where=where)
+        if varies(momentum):
+            raise ConstraintError(
+                f"momentum in {where}: a tensor of shape {tuple(momentum.shape)}; replicas share one number, "
+                "since 0 is another method. Use CoLud, whose friction may differ between replicas."
+            )
         tau = number(group, "temperature", where=where)
-        if momentum == 0:
+        if float(momentum) == 0:
             return Overdamped(lr, tau)
-        return Underdamped(parse("OBA"), sgd_rates(lr, momentum, tau))
+        return Underdamped(parse("OBA"), sgd_rates(lr, float(momentum), tau))
