@@ -28,8 +28,10 @@ test test-slow: export OMP_NUM_THREADS := 1
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
 
-demo: $(demo_ready)  ## train SGD beside o-CoLod on the 4-turn spiral and draw what they learned
-	$(PYTHON) -m colangevin.experiments.demo $(ARGS)
+demo: $(demo_ready)  ## a small form of the paper's Figure 4, all methods, and its report
+	rm -rf out/demo
+	$(PYTHON) -m colangevin run fig4 --quick --device cpu --out out/demo $(ARGS)
+	$(PYTHON) -m colangevin report out/demo
 
 test: lint  ## lint, then the fast tests
 	$(PYTHON) -m pytest -n $(WORKERS) $(ARGS)

@@ -63,8 +63,12 @@ def _size(experiment: Experiment) -> str:
 
 @app.command()
 def run(
-    names: Annotated[list[str], typer.Argument(help="Experiments, figures or tables; see 'colangevin list'.")],
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs of every method instead of the paper's.")] = None,
+    names: Annotated[
+        list[str], typer.Argument(help="Experiments, figures or tables; see 'colangevin list'.")
+    ],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Runs of every method instead of the paper's.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs instead of the paper's.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; cuda where there is one.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("out"),

@@ -38,9 +38,7 @@ class Data:
         return Data(*(part.to(device) for part in (self.x, self.y, self.x_test, self.y_test)))
 
 
-def prepare(
-    problem: Problem, runs: int, seed: int, progress: fashion_mnist.Progress | None = None
-) -> Data:
+def prepare(problem: Problem, runs: int, seed: int, progress: fashion_mnist.Progress | None = None) -> Data:
     """Draw or load the data of a problem.
 
     Args:

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from colangevin.experiments.description import Experiment, Part
@@ -43,7 +50,9 @@ class Screen:
 
     def begin(self, part: Part, epoch: int) -> None:
         self._methods = [method.name for method in part.methods]
-        self._task = self.progress.add_task(f"{part.name}, epochs", total=self.experiment.epochs, completed=epoch)
+        self._task = self.progress.add_task(
+            f"{part.name}, epochs", total=self.experiment.epochs, completed=epoch
+        )
 
     def advanced(self, epoch: int) -> None:
         self.progress.update(self._task, completed=epoch)
@@ -55,7 +64,11 @@ class Screen:
             table.add_column(title, justify="right")
         accuracy, loss, train = (curves[n][-1] for n in ("test_accuracy", "test_loss", "train_accuracy"))
         for number, name in enumerate(self._methods):
-            cells = (_spread(100 * accuracy[number], 1), _spread(loss[number], 3), _spread(100 * train[number], 1))
+            cells = (
+                _spread(100 * accuracy[number], 1),
+                _spread(loss[number], 3),
+                _spread(100 * train[number], 1),
+            )
             table.add_row(name, *cells)
         self._table = table
 

@@ -7,7 +7,9 @@ from colangevin.experiments.description import Claim, Experiment, Method, Part, 
 
 __all__ = ["FASHION", "GRID"]
 
-PROBLEM = Problem("fashion-mnist", train=10_000, test=60_000, batch=128, depth=1, width=1000, one_data_set=True)
+PROBLEM = Problem(
+    "fashion-mnist", train=10_000, test=60_000, batch=128, depth=1, width=1000, one_data_set=True
+)
 RADII = (0.05, 0.1)
 
 C_COLUD = Method("c-CoLud", 0.3, "CoLud", friction=1.0, radii=RADII)
@@ -34,10 +36,11 @@ FASHION = Experiment(
     name="fashion-mnist",
     title="Fashion-MNIST: bounded weights with momentum",
     covers=("fig7", "figD5"),
-    about="Single hidden layer of 1000 units on 10,000 images, tested on the other 60,000; one split, drawn with a "
-    "fixed seed, for all runs. Pixels between 0 and 1, batches of 128. SGD-m is named by its learning rate and "
-    "momentum. c-CoLud has h = 0.3 and γ = 1, and bounds the entries of the first weight by 0.05 and of the last by "
-    "0.1; C-SGD-m has the same bounds and SGD-m's own learning rate and momentum.",
+    about="Single hidden layer of 1000 units on 10,000 images, tested on the other 60,000; one split, drawn"
+    " with a fixed seed, for all runs. Pixels between 0 and 1, batches of 128. SGD-m is named by its "
+    "learning rate and momentum. c-CoLud has h = 0.3 and γ = 1, and bounds the entries of the first "
+    "weight by 0.05 and of the last by 0.1; C-SGD-m has the same bounds and SGD-m's own learning rate"
+    " and momentum.",
     parts=(Part("Fashion-MNIST", PROBLEM, (SGD, *DECAYED, C_SGD, C_COLUD)),),
     runs=5,
     epochs=400,
@@ -119,7 +122,8 @@ GRID = Experiment(
     name="fashion-mnist-grid",
     title="Fashion-MNIST: the grid of SGD with momentum",
     covers=("tabD2",),
-    about="Learning rates and momenta of SGD-m with and without weight decay 1e-4, beside c-CoLud; as in fashion-mnist.",
+    about="Learning rates and momenta of SGD-m with and without weight decay 1e-4, beside c-CoLud; as in "
+    "fashion-mnist.",
     parts=(Part("Fashion-MNIST", PROBLEM, (*_FREE, *_DECAYED, C_COLUD)),),
     runs=5,
     epochs=400,

@@ -74,7 +74,7 @@ def locate(progress: Progress | None = None) -> Path:
         raise DataError(
             f"Fashion-MNIST is not on this machine and could not be downloaded from {URL} ({error}).\n"
             f"Put the four official files here:\n{_layout(own)}\n"
-            "or set COLANGEVIN_DATA to a folder that has them in fashion-mnist/, or install Debian's package\n"
+            "or set COLANGEVIN_DATA to a folder that has them in fashion-mnist/, or install Debian's\n"
             f"dataset-fashion-mnist, which puts them into {SYSTEM}. Then run the command again."
         ) from error
     return own

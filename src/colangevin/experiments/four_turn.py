@@ -5,7 +5,7 @@ Leimkuhler et al. 2021, Figures 4, 5, D2, Appendix D.1.
 
 from colangevin.experiments.description import Claim, Experiment, Method, Part, Problem, Quick
 
-__all__ = ["DEPTHS", "PENALTY", "DEPTH"]
+__all__ = ["DEPTH", "DEPTHS", "PENALTY"]
 
 H = 0.1
 DEPTHS = (2, 3, 4, 5, 6, 7, 8)
@@ -29,10 +29,10 @@ DEPTH = Experiment(
     name="four-turn",
     title="4-turn spiral: orthogonal weights in deep perceptrons",
     covers=("fig4", "figD2"),
-    about="Perceptrons with 2 to 8 hidden layers of 100 units on 500 points of a 4-turn spiral, h = 0.1, batches of "
-    "25. Weights from one hidden layer to the next are orthogonal (o-CoLod), pushed towards it by the penalty "
-    "λ Σ ‖WᵀW − I‖², started there, or left alone. All methods of a run share data, batches and, where they "
-    "can, initial weights.",
+    about="Perceptrons with 2 to 8 hidden layers of 100 units on 500 points of a 4-turn spiral, h = 0.1, "
+    "batches of 25. Weights from one hidden layer to the next are orthogonal (o-CoLod), pushed "
+    "towards it by the penalty λ Σ ‖WᵀW − I‖², started there, or left alone. All methods of a run "
+    "share data, batches and, where they can, initial weights.",
     parts=tuple(Part(_layers(p), _problem(p), (SGD, START, SOFT, COLOD, WARM)) for p in DEPTHS),
     runs=10,
     epochs=2000,
@@ -92,9 +92,9 @@ PENALTY = Experiment(
     name="four-turn-penalty",
     title="4-turn spiral: the penalty is stiff",
     covers=("fig5",),
-    about="SGD with the orthogonality penalty over a grid of step sizes h and strengths λ, beside o-CoLod with "
-    "h = 0.1. The paper does not print its grid. Runs that leave the finite numbers stay where they were and "
-    "are counted.",
+    about="SGD with the orthogonality penalty over a grid of step sizes h and strengths λ, beside o-CoLod "
+    "with h = 0.1. The paper does not print its grid. Runs that leave the finite numbers stay where "
+    "they were and are counted.",
     parts=tuple(
         Part(_layers(p), _problem(p), (*(_soft(h, s) for h in _STEPS for s in _PENALTIES), COLOD))
         for p in _PENALTY_DEPTHS

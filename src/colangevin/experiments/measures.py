@@ -20,8 +20,8 @@ class Measure:
         unit: printed after it.
         digits: after the point, or significant ones for what spans decades.
         decades: whether it spans decades; then methods are compared by ratio, and runs by geometric mean.
-        over_runs: what a table shows of several runs. The moments of the curvature are those of all points of all
-            boundaries together, as in the paper.
+        over_runs: what a table shows of several runs. The moments of the curvature are those of all points of
+            all boundaries together, as in the paper.
     """
 
     unit: str = ""
@@ -94,7 +94,8 @@ def summary(name: str, values: Mapping[str, Array], method: int) -> str:
         return measure.format(float(finite.max()))
     if measure.over_runs != "mean":
         counts, means, stds = (
-            values[key][method][np.isfinite(mine)] for key in ("curvature points", "curvature", "curvature std")
+            values[key][method][np.isfinite(mine)]
+            for key in ("curvature points", "curvature", "curvature std")
         )
         mean = float((counts * means).sum() / counts.sum())
         if measure.over_runs == "pooled mean":

@@ -1,4 +1,4 @@
-r"""Classifiers in the plane: pictures, the curvature of their decision boundary, gradients of their prediction.
+r"""Classifiers in the plane: pictures, curvature of the decision boundary, gradients of the prediction.
 
 The boundary is the contour on which the predicted probability is one half, on a grid of 1000 by 1000
 points. The points along it are samples of a curve :math:`(x(t), y(t))`; with central differences
@@ -98,7 +98,8 @@ def measure(
         progress(copy + 1, stack.copies)
     names = ("curvature points", "curvature", "curvature std", "curvature max", "sharpest transition")
     numbers = {
-        name: _by_method(stack, list(column)) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        name: _by_method(stack, list(column))
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
     gradients = _by_method(stack, slopes)
     curves = {"gradient_mean": gradients.mean(1), "gradient_std": gradients.std(1)}

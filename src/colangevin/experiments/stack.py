@@ -1,11 +1,12 @@
 """Runs × methods copies of one perceptron, as one batched model with the optimizers of its methods.
 
 Copy ``method * runs + run`` belongs to that method and run. Forward and backward treat all copies alike, in
-batched products; each method's optimizer owns its slice of every parameter, in the same memory.
+batched products; the optimizers own slices of every parameter, in the same memory.
 """
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,6 +68,7 @@ class Stack:
         self._penalised = slice(0, 0)
         if penalised:
             self._penalised = slice(penalised[0] * runs, (penalised[-1] + 1) * runs)
+        self._held: dict[str, list[int]] = {}  # which methods a parameter of the optimizers belongs to
         self.optimizers = self._optimizers(seed)
 
     # ---- forward and backward --------------------------------------------------------------------
@@ -156,52 +158,51 @@ class Stack:
 
     def violation(self) -> list[float]:
         """Each method's largest violation of its constraints; 0 without any."""
-        worst = dict.fromkeys((method.name for method in self.methods), 0.0)
+        worst = [0.0] * len(self.methods)
         for optimizer in self.optimizers:
-            for name, value in cl.diagnostics.violation(optimizer).items():
-                method = name.partition("/")[0]
-                worst[method] = max(worst[method], value)
-        return list(worst.values())
+            for label, value in cl.diagnostics.violation(optimizer).items():
+                for number in self._held[label]:
+                    worst[number] = max(worst[number], value)
+        return worst
 
     # ---- optimizers ------------------------------------------------------------------------------
 
     def _optimizers(self, seed: int) -> list[ConstrainedOptimizer]:
         """An optimizer for each class of them that the methods ask for."""
-        groups: dict[str, list[dict[str, Any]]] = {}
-        for number, method in enumerate(self.methods):
-            groups.setdefault(method.optimizer, []).extend(self._groups(number, method))
         made: list[ConstrainedOptimizer] = []
-        for kind, members in groups.items():
-            lr = members[0]["lr"]
+        for kind, groups in self._groups().items():
+            lr = groups[0]["lr"]
             if kind == "CoLud":
-                made.append(cl.CoLud(members, lr, friction=members[0]["friction"], seed=seed))
+                made.append(cl.CoLud(groups, lr, friction=groups[0]["friction"], seed=seed))
             elif kind == "ConstrainedSGD":
-                made.append(cl.ConstrainedSGD(members, lr, seed=seed))
+                made.append(cl.ConstrainedSGD(groups, lr, seed=seed))
             else:
-                made.append(cl.CoLod(members, lr, seed=seed))
+                made.append(cl.CoLod(groups, lr, seed=seed))
         return made
 
-    def _groups(self, number: int, method: Method) -> list[dict[str, Any]]:
-        """The parameter groups of a method: its slice of every parameter, by constraint."""
-        options: dict[str, Any] = {
-            "lr": method.lr,
-            "temperature": method.temperature,
-            "weight_decay": method.weight_decay,
-            "replicas": self.runs,
-        }
-        if method.optimizer == "CoLud":
-            options["friction"] = method.friction
-        if method.optimizer == "ConstrainedSGD":
-            options["momentum"] = method.momentum
-        members: dict[cl.Constraint, list[tuple[str, Tensor]]] = {}
-        mine = slice(number * self.runs, (number + 1) * self.runs)
+    def _groups(self) -> dict[str, list[dict[str, Any]]]:
+        """Parameter groups by optimizer. Neighbours that move a parameter alike share one slice of it."""
+        members: dict[tuple[Any, ...], list[tuple[str, Tensor]]] = {}
         for name, weight in self.weights.items():
-            # .data: each slice counts its own versions, else every step of one method were an edit to the next
-            piece = torch.nn.Parameter(weight.data[mine])
-            piece.grad = self.grads[name][mine]
-            constraint = self._constraint(method, name)
-            members.setdefault(constraint, []).append((f"{method.name}/{name}", piece))
-        return [{"params": params, "constraint": c, **options} for c, params in members.items()]
+
+            def alike(number: int, name: str = name) -> tuple[Any, ...]:
+                method = self.methods[number]
+                return method.optimizer, _options(method), self._constraint(method, name)
+
+            for key, neighbours in itertools.groupby(range(len(self.methods)), key=alike):
+                numbers = list(neighbours)
+                mine = slice(numbers[0] * self.runs, (numbers[-1] + 1) * self.runs)
+                # .data: each slice counts its own versions, else a step of one were an edit to the next
+                piece = torch.nn.Parameter(weight.data[mine])
+                piece.grad = self.grads[name][mine]
+                label = f"{self.methods[numbers[0]].name}: {name}"
+                self._held[label] = numbers
+                members.setdefault((*key, mine.start, mine.stop), []).append((label, piece))
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for (kind, options, constraint, start, stop), params in members.items():
+            group = {"params": params, "constraint": constraint, "replicas": stop - start, **dict(options)}
+            groups.setdefault(kind, []).append(group)
+        return groups
 
     def _constraint(self, method: Method, name: str) -> cl.Constraint:
         if method.radii is not None and name in (FIRST, LAST):
@@ -228,6 +229,16 @@ class Stack:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.lost.copy_(state["lost"])
+
+
+def _options(method: Method) -> tuple[tuple[str, float], ...]:
+    """What the optimizer of a method is told about its groups."""
+    options = {"lr": method.lr, "temperature": method.temperature, "weight_decay": method.weight_decay}
+    if method.optimizer == "CoLud":
+        options["friction"] = method.friction
+    if method.optimizer == "ConstrainedSGD":
+        options["momentum"] = method.momentum
+    return tuple(options.items())
 
 
 def _losses(logits: Tensor, y: Tensor) -> Tensor:

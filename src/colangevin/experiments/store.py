@@ -103,9 +103,12 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"Could not make the folder {self.path} ({error.strerror or error}). Choose another with --out."
+                f"Could not make the folder {self.path} ({error.strerror or error}). "
+                "Choose another with --out."
             ) from error
-        self._write_json("run.json", {**now, "command": shlex.join(command), "machine": machine(device), "seconds": {}})
+        self._write_json(
+            "run.json", {**now, "command": shlex.join(command), "machine": machine(device), "seconds": {}}
+        )
 
     @property
     def started(self) -> bool:
@@ -138,8 +141,8 @@ class Folder:
             raise StoreError(f"{path} cannot be read as results ({error}).") from error
         if run.get("format") != FORMAT:
             raise StoreError(
-                f"{path} has format {run.get('format')}; this version of colangevin, {colangevin.__version__}, "
-                f"reads format {FORMAT}. Use the version that wrote it ({run.get('version')}), or run again."
+                f"{path} has format {run.get('format')}; colangevin {colangevin.__version__} reads format "
+                f"{FORMAT}. Use the version that wrote it ({run.get('version')}), or run again."
             )
         return run
 
@@ -218,7 +221,9 @@ def _commit() -> str | None:
     here = Path(colangevin.__file__).parent
     try:
         answers = [
-            subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run(
+                ["git", *words], cwd=here, capture_output=True, text=True, check=True
+            ).stdout.strip()
             for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no", "."))
         ]
     except (OSError, subprocess.CalledProcessError):

@@ -3,6 +3,8 @@
 Leimkuhler et al. 2021, Figures 1, 2, 3, D4 and Tables 1, D3, Appendix D.2 and D.3.
 """
 
+import itertools
+
 from colangevin.experiments.description import Claim, Experiment, Method, Part, Problem, Quick, Reported
 
 __all__ = ["DECAY", "PROTOCOLS", "RADIUS", "SPIRAL"]
@@ -49,10 +51,11 @@ SPIRAL = Experiment(
     name="two-turn",
     title="2-turn spiral: bounded weights and noise",
     covers=("fig1", "fig2", "fig3", "figD4", "tab1", "tabD3"),
-    about="Single hidden layer of 500 units on 100 points of a 2-turn spiral, h = 0.05, batches of 2. Every run "
-    "draws its own data; all methods of a run share data, batches and initial weights. The constrained "
-    "methods bound the entries of the first weight by 1 and of the last by 5. The curvature is that of the "
-    "contour where the prediction is one half, on a grid of 1000 by 1000 points.",
+    about="Single hidden layer of 500 units on 100 points of a 2-turn spiral, h = 0.05, batches of 2. Every"
+    " run draws its own data; all methods of a run share data, batches and initial weights. The "
+    "constrained methods bound the entries of the first weight by 1 and of the last by 5. The "
+    "curvature is that of the contour where the prediction is one half, on a grid of 1000 by 1000 "
+    "points.",
     parts=(Part("2-turn spiral", PROBLEM, (SGD, SGD_WD, SGLD, C_SGD, *map(c_sgld, TEMPERATURES))),),
     runs=100,
     epochs=10_000,
@@ -150,8 +153,9 @@ RADIUS = Experiment(
     name="two-turn-radius",
     title="2-turn spiral: the bound sets how sharp transitions are",
     covers=("fig3-left",),
-    about="C-SGLD with τ = 5e-5 as in two-turn, with several bounds on the first weight. The paper does not "
-    "print which it used; 0.75 is about the smallest that torch's initial weights, up to 0.71, satisfy.",
+    about="C-SGLD with τ = 5e-5 as in two-turn, with several bounds on the first weight. The paper does not"
+    " print which it used; 0.75 is about the smallest that torch's initial weights, up to 0.71, "
+    "satisfy.",
     parts=(
         Part(
             "bounds",
@@ -172,7 +176,7 @@ RADIUS = Experiment(
             (f"r₀={large:g}",),
             "lower",
         )
-        for small, large in zip(_RADII, _RADII[1:], strict=False)
+        for small, large in itertools.pairwise(_RADII)
     ),
 )
 
@@ -225,8 +229,8 @@ PROTOCOLS = Experiment(
     name="two-turn-protocols",
     title="2-turn spiral: which protocol gives the paper's numbers",
     covers=("fig1-protocols",),
-    about="The paper's text leaves open whether runs share a data set, whether an epoch is a pass over the data "
-    "or one step, and whether the loss is a mean or a sum. Each is tried.",
+    about="The paper's text leaves open whether runs share a data set, whether an epoch is a pass over the "
+    "data or one step, and whether the loss is a mean or a sum. Each is tried.",
     parts=_PROTOCOLS,
     runs=100,
     epochs=10_000,

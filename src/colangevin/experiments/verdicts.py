@@ -1,4 +1,4 @@
-"""Whether a claim of the paper holds: paired differences on the same data, a bootstrap interval, a verdict."""
+"""Whether a claim of the paper holds: paired differences on the same data, an interval, a verdict."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -99,8 +99,8 @@ def _finite_mean(values: Array, worst: float = math.nan) -> float:
 def interval(differences: Array) -> tuple[float, float]:
     """Bootstrap interval of a mean, with percentiles that are right for few values too.
 
-    The plain percentile interval is too narrow for few values; that of Hesterberg (2015, "What teachers should
-    know about the bootstrap", section 3.3) widens the percentiles so that for normal data it is Student's.
+    The plain percentile interval is too narrow for few values; the expanded one of Hesterberg (2015, "What
+    teachers should know about the bootstrap") widens the percentiles so that for normal data it is Student's.
 
     Args:
         differences: one for each run.

@@ -9,18 +9,24 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from colangevin.experiments.plane import EDGES, GRID, LEVELS
+from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report.results import PartResult, Result
 
 __all__ = ["COLOURS", "colour", "draw"]
 
 #: told apart by people who see few colours, on white and on black
 COLOURS = (
-    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#44bb99", "#99aa33", "#8899bb",
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee",
+    "#aa3377", "#ee8866", "#44bb99", "#99aa33", "#8899bb",
 )  # fmt: skip
 
 # Without these every SVG would differ from the last one.
-_STYLE = {"svg.hashsalt": "colangevin", "font.size": 9.0, "axes.spines.top": False, "axes.spines.right": False}
+_STYLE = {
+    "svg.hashsalt": "colangevin",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 _MOST_PICTURES = 12
 
 
@@ -70,7 +76,11 @@ def _band(axes: Axes, x: Any, mean: Any, std: Any, number: int, label: str) -> N
 def _curves(each: PartResult) -> Figure:
     """Loss and accuracy over training, mean and standard deviation over runs."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
-    panels = (("train_loss", 1, "train loss"), ("test_loss", 1, "test loss"), ("test_accuracy", 100, "test accuracy, %"))
+    panels = (
+        ("train_loss", 1, "train loss"),
+        ("test_loss", 1, "test loss"),
+        ("test_accuracy", 100, "test accuracy, %"),
+    )
     for axes, (name, scale, title) in zip(figure.subplots(1, 3), panels, strict=True):
         curves = scale * each.arrays[name].astype(float)
         for number, method in enumerate(each.methods):
@@ -156,11 +166,15 @@ def _gradients(each: PartResult) -> Figure:
     """Absolute gradient of the prediction along the axes, over runs."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     edge = EDGES[each.part.problem.data]
-    places = np.linspace(-edge, edge, GRID)
+    places = np.linspace(-edge, edge, each.arrays["gradient_mean"].shape[-1])
     for line, axes in enumerate(figure.subplots(1, 2, sharey=True)):
         for number, method in enumerate(each.methods):
             axes.plot(
-                places, each.arrays["gradient_mean"][number, line], color=colour(number), label=method, linewidth=0.9
+                places,
+                each.arrays["gradient_mean"][number, line],
+                color=colour(number),
+                label=method,
+                linewidth=0.9,
             )
         axes.set(xlabel=("x, at y = 0", "y, at x = 0")[line], title="|gradient of the prediction|")
     _legend(figure)

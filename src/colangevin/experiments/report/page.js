@@ -49,7 +49,7 @@
   // ---- plots -----------------------------------------------------------------------------------
 
   const layout = (extra) => {
-    const axis = { gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), automargin: true };
+    const axis = { ticks: "", gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), automargin: true };
     const { xaxis = {}, yaxis = {}, ...rest } = extra;
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",

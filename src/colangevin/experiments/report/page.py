@@ -50,10 +50,11 @@ def html(results: Sequence[Result], folder: Path) -> str:
 </head>
 <body>
 <header>
-<div class="top"><h1>Weight-constrained training: the paper's claims, tested</h1><button id="theme">dark</button></div>
+<div class="top"><h1>Weight-constrained training: the paper's claims, tested</h1>
+<button id="theme">dark</button></div>
 <p>{escape(tables.summary_line(results))}</p>
-<p class="soft">Leimkuhler, Vlaar, Pouchon and Storkey, <em>Better Training using Weight-Constrained Stochastic
-Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
+<p class="soft">Leimkuhler, Vlaar, Pouchon and Storkey, <em>Better Training using Weight-Constrained
+Stochastic Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
 <nav><ul>{"".join(map(_link, results))}</ul></nav>
 </header>
 <main>{"".join(map(_section, results))}</main>
@@ -78,8 +79,9 @@ def _chips(result: Result) -> str:
 def _section(result: Result) -> str:
     experiment = result.experiment
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in tables.facts(result))
+    only = " open" if len(result.parts) == 1 else ""
     measured = "".join(
-        f"<details{' open' * (len(result.parts) == 1)}><summary>{escape(each.part.name)}: all numbers</summary>"
+        f"<details{only}><summary>{escape(each.part.name)}: all numbers</summary>"
         f"{_numbers(tables.numbers(result, each))}</details>"
         for each in result.parts
     )
@@ -110,7 +112,7 @@ def _claims(table: tables.Table) -> str:
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
-    return f'<div class="scroll"><table class="claims"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    return _table("claims", head, "".join(rows))
 
 
 def _numbers(table: tables.Table) -> str:
@@ -120,7 +122,12 @@ def _numbers(table: tables.Table) -> str:
         "<tr>" + "".join(f"<td{p}>{escape(cell)}</td>" for p, cell in zip(paper, row, strict=True)) + "</tr>"
         for row in table.rows
     )
-    return f'<div class="scroll"><table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return _table("numbers", head, rows)
+
+
+def _table(kind: str, head: str, rows: str) -> str:
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table class="{kind}">{body}</table></div>'
 
 
 # ---- the data behind the plots -------------------------------------------------------------------
@@ -132,7 +139,8 @@ def _data(results: Sequence[Result]) -> dict[str, Any]:
         "levels": LEVELS,
         "measures": {name: {"unit": m.unit, "decades": m.decades} for name, m in MEASURES.items()},
         "experiments": [
-            {"name": result.experiment.name, "parts": [_part(each) for each in result.parts]} for result in results
+            {"name": result.experiment.name, "parts": [_part(each) for each in result.parts]}
+            for result in results
         ],
     }
 

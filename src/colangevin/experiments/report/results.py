@@ -99,8 +99,8 @@ def load(folder: Path) -> list[Result]:
                 results.append(result)
     if not results:
         raise StoreError(
-            f"{folder} has no complete results to report on. Make some with 'colangevin run NAME --out {folder}'; "
-            "'colangevin list' shows the names."
+            f"{folder} has no complete results to report on. Make some with "
+            f"'colangevin run NAME --out {folder}'; 'colangevin list' shows the names."
         )
     return results
 

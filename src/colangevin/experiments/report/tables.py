@@ -26,7 +26,9 @@ def claims(result: Result) -> Table:
         claim = finding.claim
         where = [claim.part] if claim.part and claim.part not in claim.text else []
         text = " ".join([claim.text, *(f"[{part}]" for part in where)])
-        rows.append([claim.source, text, claim.paper or "–", _ours(finding), _difference(finding), _verdict(finding)])
+        rows.append(
+            [claim.source, text, claim.paper or "–", _ours(finding), _difference(finding), _verdict(finding)]
+        )
     return Table(head, rows)
 
 
@@ -88,7 +90,10 @@ def facts(result: Result) -> list[tuple[str, str]]:
     seconds = sum(run["seconds"].values())
     commit = f", commit {run['commit'][:10]}{'+' * run['commit'].endswith('+')}" if run["commit"] else ""
     return [
-        ("size", f"{experiment.runs} runs of each method, {experiment.epochs:,} epochs, seed {experiment.seed}"),
+        (
+            "size",
+            f"{experiment.runs} runs of each method, {experiment.epochs:,} epochs, seed {experiment.seed}",
+        ),
         ("machine", f"{run['device']}, {run['machine']['platform']}"),
         ("software", f"colangevin {run['version']}{commit}, torch {run['torch']}"),
         ("training time", f"{seconds:.0f} s"),
@@ -121,11 +126,12 @@ def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
 
 
 METHOD = (
-    "A claim is tested by the differences between a method and its baseline, of several the best, run by run on the "
-    f"same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their ratio for the curvature. "
-    "The claim holds when the interval lies on the side it says, does not hold when it lies on the other, and is undecided "
-    f"when it does neither or when there are fewer than {FEWEST_RUNS} runs. Numbers are means over runs ± standard "
-    "deviation; those of the curvature are over all points of all boundaries, as in the paper."
+    "A claim is tested by the differences between a method and its baseline, of several the best, run by "
+    f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
+    "ratio for the curvature. The claim holds when the interval lies on the side it says, does not hold when "
+    f"it lies on the other, and is undecided when it does neither or there are fewer than {FEWEST_RUNS} "
+    "runs. Numbers are means over runs ± standard deviation; those of the curvature are over all points of "
+    "all boundaries, as in the paper."
 )
 
 
