@@ -54,7 +54,10 @@ def test_size_can_be_given():
     assert (small.runs, small.epochs, len(small.parts)) == (3, 7, 7)
 
 
-@pytest.mark.parametrize("name", "fig1 fig2 fig3 fig4 fig5 fig7 figD2 figD4 figD5 tab1 tabD2 tabD3".split())
+@pytest.mark.parametrize(
+    "name",
+    ["fig1", "fig2", "fig3", "fig4", "fig5", "fig7", "figD2", "figD4", "figD5", "tab1", "tabD2", "tabD3"],
+)
 def test_every_figure_and_table_is_a_name(name):
     assert name in find(name).covers
     assert find(name.lower()) is find(name)

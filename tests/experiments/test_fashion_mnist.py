@@ -39,6 +39,10 @@ def machine(tmp_path, monkeypatch):
     return tmp_path / "data" / "fashion-mnist"
 
 
+class Answer(io.BytesIO):
+    """What urlopen returns, as far as it is used."""
+
+
 def fill(folder, **changes):
     folder.mkdir(parents=True)
     for name, content in {**contents(), **changes}.items():
@@ -49,12 +53,11 @@ def serve(monkeypatch, spoil=lambda packed: packed):
     """A network that has the files."""
     asked = []
 
-    class Answer(io.BytesIO):
-        headers = {"Content-Length": "1000"}
-
     def urlopen(url, timeout):
         asked.append(url)
-        return Answer(spoil(gzip.compress(contents()[url.removeprefix(fashion_mnist.URL)])))
+        answer = Answer(spoil(gzip.compress(contents()[url.removeprefix(fashion_mnist.URL)])))
+        answer.headers = {"Content-Length": "1000"}
+        return answer
 
     monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", urlopen)
     return asked

@@ -56,14 +56,18 @@
       font: { color: css("--ink"), size: 12, family: "system-ui, sans-serif" },
       margin: { l: 56, r: 12, t: 12, b: 44 }, hovermode: "closest",
       hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: css("--ink") }, namelength: -1 },
-      legend: { orientation: "h", y: -0.18, yanchor: "top" },
+      showlegend: false,
       xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
     };
   };
   const draw = (div) => {
     const figure = plots.get(div)();
-    return Plotly.react(div, figure.traces, layout(figure.layout), { displayModeBar: false, responsive: true });
+    return Plotly.react(div, figure.traces, layout(figure.layout), { displayModeBar: false });
   };
+  // a plot keeps the size it was drawn in; its card may have changed since
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) if (target.dataset.drawn && target.data) Plotly.Plots.resize(target);
+  });
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (entry.isIntersecting && !entry.target.dataset.drawn) {
@@ -76,9 +80,28 @@
     const div = make("div", { class: "plot", id });
     plots.set(div, figure);
     seen.observe(div);
+    sized.observe(div);
     return div;
   };
   const redraw = (...divs) => divs.filter((div) => div.dataset.drawn).forEach(draw);
+
+  // Buttons for the methods under a plot; a method that is switched off is gone from all plots of the experiment.
+  const legend = (experiment, state) => {
+    const node = make("div", { class: "legend" });
+    experiment.parts[0].methods.forEach((name, i) => {
+      const style = { solid: "solid", dash: "dashed", dot: "dotted" }[dash(i)];
+      const swatch = make("span", { class: "swatch", style: `border-top: 3px ${style} ${colour(i)}` });
+      const onclick = () => {
+        if (!state.hidden.delete(i)) state.hidden.add(i);
+        state.legends.forEach((other) => other.children[i].setAttribute("aria-pressed", String(!state.hidden.has(i))));
+        redraw(...state.divs);
+      };
+      node.append(make("button", { type: "button", "aria-pressed": "true", onclick }, swatch, name));
+    });
+    state.legends.push(node);
+    return node;
+  };
+  const shown = (state, traces) => traces.filter((_, i) => !state.hidden.has(i));
 
   const CURVES = [
     ["test_accuracy", "test accuracy, %", 100], ["test_loss", "test loss", 1],
@@ -95,10 +118,11 @@
       const curve = part.curves[key];
       const lines = [], bands = [];
       part.methods.forEach((name, i) => {
+        if (state.hidden.has(i)) return;
         const y = curve.mean[i].map((v) => v * scale);
         const half = curve.std[i].map((v) => scale * v / (band === 1 ? Math.sqrt(part.runs) : 1));
         lines.push({
-          type: "scatter", mode: "lines", name, legendgroup: name, x: part.epochs, y,
+          type: "scatter", mode: "lines", name, x: part.epochs, y,
           line: { color: colour(i), dash: dash(i), width: 2 }, customdata: half,
           hovertemplate: "epoch %{x}: %{y:.4g} ± %{customdata:.2g}<extra>" + name + "</extra>",
         });
@@ -106,7 +130,7 @@
           const up = y.map((v, k) => v + half[k]), down = y.map((v, k) => v - half[k]);
           const floor = Math.min(...finite(y).filter((v) => v > 0)) / 10;
           bands.push({
-            type: "scatter", mode: "lines", legendgroup: name, showlegend: false, hoverinfo: "skip", fill: "toself",
+            type: "scatter", mode: "lines", hoverinfo: "skip", fill: "toself",
             x: [...part.epochs, ...[...part.epochs].reverse()],
             y: [...up, ...(log ? down.map((v) => Math.max(v, floor)) : down).reverse()],
             line: { width: 0 }, fillcolor: faint(colour(i)),
@@ -124,8 +148,9 @@
       choice("band", BANDS, (i) => { band = i; redraw(div); }),
       tick("log scale", (on) => { log = on; redraw(div); }, false),
     );
-    node.append(div);
-    return [node, div];
+    node.append(div, legend(experiment, state));
+    state.divs.push(div);
+    return node;
   };
 
   const axisTitle = (name) => name + (data.measures[name].unit ? `, ${data.measures[name].unit}` : "");
@@ -144,16 +169,17 @@
       }));
       const type = data.measures[name].decades ? "log" : "linear";
       return {
-        traces,
-        layout: { showlegend: false, yaxis: { title: { text: axisTitle(name) }, type }, xaxis: { tickangle: "auto" } },
+        traces: shown(state, traces),
+        layout: { yaxis: { title: { text: axisTitle(name) }, type }, xaxis: { tickangle: "auto" } },
       };
     });
     const node = card("In the end, every run", choice("measure", names, (i) => { which = i; redraw(div); }));
     node.append(div);
-    return [node, div];
+    state.divs.push(div);
+    return node;
   };
 
-  const partsCard = (experiment) => {
+  const partsCard = (experiment, state) => {
     const names = Object.keys(data.measures).filter((name) => name in experiment.parts[0].values);
     let which = 0;
     const div = plot(`${experiment.name}-parts`, () => {
@@ -170,11 +196,13 @@
         };
       });
       const type = data.measures[name].decades ? "log" : "linear";
-      return { traces, layout: { yaxis: { title: { text: axisTitle(name) }, type }, xaxis: { tickangle: "auto" } } };
+      const axes = { yaxis: { title: { text: axisTitle(name) }, type }, xaxis: { tickangle: "auto" } };
+      return { traces: shown(state, traces), layout: axes };
     });
     const node = card("Across the settings, mean and standard deviation over runs",
       choice("measure", names, (i) => { which = i; redraw(div); }));
-    node.append(div);
+    node.append(div, legend(experiment, state));
+    state.divs.push(div);
     return node;
   };
 
@@ -222,7 +250,7 @@
       return {
         traces,
         layout: {
-          showlegend: false, margin: { l: 4, r: 4, t: 28, b: 4 }, xaxis: bare, yaxis: { ...bare, scaleanchor: "x" },
+          margin: { l: 4, r: 4, t: 28, b: 4 }, xaxis: bare, yaxis: { ...bare, scaleanchor: "x" },
           title: { text: `${accuracy.toFixed(1)} % of test points right`, font: { size: 13 }, y: 0.985, yanchor: "top" },
         },
       };
@@ -246,7 +274,8 @@
     });
     node.append(pair);
     prepare();
-    return [node, prepare];
+    state.later.push(prepare);
+    return node;
   };
 
   const gradientCard = (experiment, state) => {
@@ -262,36 +291,31 @@
       }));
       const titles = ["x, at y = 0", "y, at x = 0"];
       return {
-        traces,
+        traces: shown(state, traces),
         layout: { xaxis: { title: { text: titles[line] } }, yaxis: { title: { text: "|gradient of the prediction|" } } },
       };
     });
     const node = card("How sharp transitions are, mean over runs",
       choice("line", ["along y = 0", "along x = 0"], (i) => { line = i; redraw(div); }));
-    node.append(div);
-    return [node, div];
+    node.append(div, legend(experiment, state));
+    state.divs.push(div);
+    return node;
   };
 
   // ---- the page --------------------------------------------------------------------------------
 
   for (const experiment of data.experiments) {
     const place = document.querySelector(`[data-plots="${experiment.name}"]`);
-    const state = { part: 0 };
-    const divs = [], later = [];
-    const add = (made) => {
-      place.append(made[0]);
-      (typeof made[1] === "function" ? later : divs).push(made[1]);
-    };
+    const state = { part: 0, hidden: new Set(), divs: [], legends: [], later: [] };
     if (experiment.parts.length > 1) {
-      place.append(partsCard(experiment));
+      place.append(partsCard(experiment, state));
       const names = experiment.parts.map((part) => part.name);
-      const pick = choice("setting", names, (i) => { state.part = i; redraw(...divs); later.forEach((f) => f()); });
-      place.append(make("div", { class: "controls" }, make("label", {}, "show", pick)));
+      const show = (i) => { state.part = i; redraw(...state.divs); state.later.forEach((prepare) => prepare()); };
+      place.append(make("div", { class: "controls" }, make("label", {}, "show", choice("setting", names, show))));
     }
-    add(curvesCard(experiment, state));
-    add(runsCard(experiment, state));
-    if (experiment.parts[0].pictures) add(boundaryCard(experiment, state));
-    if (experiment.parts[0].gradients) add(gradientCard(experiment, state));
+    place.append(curvesCard(experiment, state), runsCard(experiment, state));
+    if (experiment.parts[0].pictures) place.append(boundaryCard(experiment, state));
+    if (experiment.parts[0].gradients) place.append(gradientCard(experiment, state));
   }
 
   const system = window.matchMedia("(prefers-color-scheme: dark)");

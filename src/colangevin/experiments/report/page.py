@@ -101,14 +101,15 @@ def _section(result: Result) -> str:
 def _claims(table: tables.Table) -> str:
     rows = []
     for row in table.rows:
-        verdict = row[-1]
+        word, bracket, why = row[-1].partition(" (")
+        why = bracket.strip() + why
         cells = [
             f"<td>{escape(row[0])}</td><td>{escape(row[1])}</td>",
             *(
                 f'<td data-head="{escape(head)}">{escape(cell)}</td>'
                 for head, cell in zip(table.head[2:-1], row[2:-1], strict=True)
             ),
-            f'<td class="verdict {_CLASSES.get(verdict, "open")}">{escape(verdict)}</td>',
+            f'<td class="verdict {_CLASSES.get(word, "open")}">{escape(word)} <small>{escape(why)}</small></td>',
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
