@@ -55,19 +55,27 @@ def whole(tmp_path_factory):
     return contents(out / "four-turn")
 
 
-def wait_for(path, process):
-    while not path.exists():
+def wait_for(arrived, process):
+    while not arrived():
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)
 
 
-def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bytes(whole, tmp_path):
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(["part-1", "part-2"], id="twice"),
+        pytest.param(["part-1"] * 5 + ["part-2"] * 5, id="ten times", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bytes(whole, tmp_path, parts):
     moments = random.Random(0)
     folder = tmp_path / "four-turn"
     process = start("run", "fig4", "--out", tmp_path)
     kills = 0
-    for part in ("part-1", "part-2"):
-        wait_for(folder / f"{part}.pt", process)
+    for part in parts:
+        done = folder / f"{part}.json"
+        wait_for(lambda part=part, done=done: (folder / f"{part}.pt").exists() or done.exists(), process)
         time.sleep(moments.uniform(0, 0.1))
         kills += process.poll() is None
         process.kill()
@@ -82,7 +90,7 @@ def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bytes(whole,
 def test_ctrl_c_saves_and_says_how_to_go_on(whole, tmp_path):
     folder = tmp_path / "four-turn"
     process = start("run", "fig4", "--out", tmp_path)
-    wait_for(folder / "part-1.pt", process)
+    wait_for((folder / "part-1.pt").exists, process)
     process.send_signal(signal.SIGINT)
     status, text = finish(process)
     assert status == 130, text

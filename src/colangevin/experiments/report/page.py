@@ -109,7 +109,7 @@ def _claims(table: tables.Table) -> str:
                 f'<td data-head="{escape(head)}">{escape(cell)}</td>'
                 for head, cell in zip(table.head[2:-1], row[2:-1], strict=True)
             ),
-            f'<td class="verdict {_CLASSES.get(word, "open")}">{escape(word)} <small>{escape(why)}</small></td>',
+            f'<td class="verdict {_CLASSES.get(word, "open")}">{word} <small>{escape(why)}</small></td>',
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
