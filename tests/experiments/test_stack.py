@@ -109,7 +109,7 @@ def test_a_copy_that_diverges_is_counted_stays_and_disturbs_nobody():
         for made in (together, alone):
             made.differentiate(*batch(seed=step))
             made.step()
-    assert together.lost.tolist() == [False] * 3 + [True] * 3
+    assert together.lost.tolist() == [[False] * 3, [True] * 3]
     for name, value in weights(alone, "SGD", 0).items():
         torch.testing.assert_close(value, weights(together, "SGD", 0)[name], atol=1e-7, rtol=1e-6)
     before = {name: value.clone() for name, value in weights(together, "wild", 0).items()}

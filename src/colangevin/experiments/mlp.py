@@ -1,8 +1,16 @@
 """Multi-layer perceptron with ReLU."""
 
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 __all__ = ["MLP"]
+
+
+class _Linear(nn.Linear):
+    """``nn.Linear`` that adds its bias by itself: batched by vmap, linear() would first multiply it by 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight) + self.bias
 
 
 class MLP(nn.Module):
@@ -25,10 +33,8 @@ class MLP(nn.Module):
         super().__init__()
         if depth < 1:
             raise ValueError(f"depth={depth}: an MLP needs at least 1 hidden layer.")
-        self.hidden = nn.ModuleList(
-            nn.Linear(inputs if layer == 0 else width, width) for layer in range(depth)
-        )
-        self.output = nn.Linear(width, outputs)
+        self.hidden = nn.ModuleList(_Linear(inputs if layer == 0 else width, width) for layer in range(depth))
+        self.output = _Linear(width, outputs)
 
     @property
     def square_weights(self) -> list[str]:

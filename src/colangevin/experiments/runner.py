@@ -138,7 +138,7 @@ def _finish(
     result = {
         "methods": [method.name for method in part.methods],
         "values": {name: _listed(table) for name, table in values.items()},
-        "lost": stack.lost.view(len(part.methods), -1).sum(1).tolist(),
+        "lost": stack.lost.sum(1).tolist(),
         "violation": stack.violation(),
     }
     folder.finish(part, result, arrays, seconds)

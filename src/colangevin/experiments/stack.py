@@ -59,8 +59,8 @@ class Stack:
         self.model = _replicas(build, methods, runs, seed).to(device)
         self.weights = dict(self.model.named_parameters())
         self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
-        #: copies whose loss has left the finite numbers; they stay where they were
-        self.lost = torch.zeros(self.copies, dtype=torch.bool, device=device)
+        # 0 for copies whose loss has left the finite numbers; they stay where they were
+        self._alive = torch.ones(self.copies, device=device)
         self._square = build().square_weights
         self._penalties = torch.tensor([method.penalty for method in methods], device=device)
         self._penalties = self._penalties.repeat_interleave(runs)
@@ -102,12 +102,17 @@ class Stack:
                     loss[self._penalised.stop :],
                 ]
             )
-        self.lost.logical_or_(loss.detach().isfinite().logical_not_())
-        total = loss.masked_fill(self.lost, 0.0).sum()
-        grads = torch.autograd.grad(total, list(self.weights.values()))
+        # 0 times a finite number is 0; times Inf or NaN it is NaN
+        self._alive.mul_(loss.detach().mul(0.0).eq(0.0))
+        grads = torch.autograd.grad(loss, list(self.weights.values()), grad_outputs=self._alive)
         for grad, buffer in zip(grads, self.grads.values(), strict=True):
             # 0 times an infinite activation of a lost copy is NaN
             torch.nan_to_num(grad, nan=0.0, posinf=0.0, neginf=0.0, out=buffer)
+
+    @property
+    def lost(self) -> Tensor:
+        """Which copies have left the finite numbers, shape (methods, runs)."""
+        return (self._alive == 0).view(len(self.methods), self.runs)
 
     def step(self) -> None:
         """One step of every method."""
@@ -218,7 +223,7 @@ class Stack:
         return {
             "weights": {name: weight.detach().cpu() for name, weight in self.weights.items()},
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "lost": self.lost.cpu(),
+            "alive": self._alive.cpu(),
         }
 
     @torch.no_grad()
@@ -228,7 +233,7 @@ class Stack:
             weight.copy_(state["weights"][name])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.lost.copy_(state["lost"])
+        self._alive.copy_(state["alive"])
 
 
 def _options(method: Method) -> tuple[tuple[str, float], ...]:
