@@ -66,7 +66,7 @@ def test_markdown_has_tables_commands_and_figures(folder):
     text = (folder / "report.md").read_text()
     assert "## tiny <spiral>" in text
     assert "colangevin run four-turn --out 'a & b'" in text
-    assert "3 claims tested: " in text
+    assert "Claims tested: 3. They hold: " in text
     for name in re.findall(r"\(figures/(.+?)\)", text):
         assert (folder / "figures" / name).is_file()
     assert len(re.findall(r"^\| o-CoLod τ \|", text, re.MULTILINE)) == 3

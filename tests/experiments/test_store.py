@@ -60,6 +60,7 @@ def test_a_kill_half_way_leaves_the_old_file(tmp_path):
     write_atomically(path, b"old")
     assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == 9
     assert path.read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == [".file.part", "file"]
     write_atomically(path, b"newer")
     assert path.read_bytes() == b"newer"
 
@@ -86,8 +87,11 @@ def test_results_are_not_overwritten(tmp_path):
         opened(tmp_path)
 
 
-def test_the_same_again_is_resumed(tmp_path):
-    opened(tmp_path).open(experiment(), CPU, COMMAND, resume=True)
+def test_the_same_again_is_resumed_and_what_a_kill_left_is_swept_up(tmp_path):
+    folder = opened(tmp_path)
+    (folder.path / ".part-1.pt.part").write_bytes(b"half")
+    folder.open(experiment(), CPU, COMMAND, resume=True)
+    assert os.listdir(folder.path) == ["run.json"]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ __all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
 #: of the files; raised when older ones can no longer be read
 FORMAT = 1
 
+# Ending of a file that is being written; a kill leaves one behind.
+_HALF = ".part"
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -50,7 +53,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         StoreError: when that failed; the old file is untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}{_HALF}")
     try:
         with temporary.open("wb") as file:
             file.write(content)
@@ -98,6 +101,8 @@ class Folder:
                     "folder with --out."
                 )
             self._check(now)
+            for left in self.path.glob(f".*{_HALF}"):
+                left.unlink(missing_ok=True)
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)

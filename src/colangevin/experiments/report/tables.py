@@ -104,9 +104,8 @@ def facts(result: Result) -> list[tuple[str, str]]:
 def summary_line(results: Sequence[Result]) -> str:
     """How many claims came to what."""
     verdicts = [finding.verdict for result in results for finding in result.findings]
-    counts = [(verdicts.count(word), word) for word in ("holds", "does not hold", "undecided")]
-    total = len(verdicts)
-    return f"{total} claims tested: " + ", ".join(f"{count} {word}" for count, word in counts) + "."
+    holds, fails, open_ = (verdicts.count(word) for word in ("holds", "does not hold", "undecided"))
+    return f"Claims tested: {len(verdicts)}. They hold: {holds}, do not hold: {fails}, undecided: {open_}."
 
 
 def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
