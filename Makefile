@@ -22,6 +22,9 @@ test test-slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
 # The workers of pytest-xdist already fill the cores; more threads in each would only fight.
 test test-slow: export OMP_NUM_THREADS := 1
 
+# Threads cost networks of this size more than they give.
+demo: export OMP_NUM_THREADS := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-gpu lint clean
 

@@ -4,6 +4,8 @@ Leimkuhler et al. 2021, Figures 1, 2, 3, D4 and Tables 1, D3, Appendix D.2 and D
 """
 
 import itertools
+from dataclasses import replace
+from typing import Any
 
 from colangevin.experiments.description import Claim, Experiment, Method, Part, Problem, Quick, Reported
 
@@ -211,9 +213,8 @@ DECAY = Experiment(
 )
 
 
-def _protocol(name: str, **changes: object) -> Part:
-    problem = Problem(**{**PROBLEM.__dict__, **changes})
-    return Part(name, problem, (SGD, SGD_WD, SGLD, C_SGD, C_SGLD))
+def _protocol(name: str, **changes: Any) -> Part:
+    return Part(name, replace(PROBLEM, **changes), (SGD, SGD_WD, SGLD, C_SGD, C_SGLD))
 
 
 _PROTOCOLS = (
