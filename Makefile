@@ -2,6 +2,7 @@
 #
 #   make test ARGS="-k circle"     flags for pytest or for the demo
 #   make test-gpu PYTHON=python3   an interpreter that has its own torch; .venv is left alone
+#   make bench ARGS="--seconds 5"  flags for the benchmarks
 
 BASE_PYTHON ?= python3
 VENV        := .venv
@@ -12,13 +13,14 @@ WORKERS     ?= 2
 ifeq ($(PYTHON),$(VENV)/bin/python)
 demo_ready := $(VENV)/.demo-stamp
 test_ready := $(VENV)/.test-stamp
+bench_ready := $(VENV)/.bench-stamp
 else
 # Nothing is installed into an interpreter that is not ours: the package is read from src.
 export PYTHONPATH := src$(if $(PYTHONPATH),:$(PYTHONPATH))
 endif
 
 # bfloat16 matrix products crash inside oneDNN on some CPUs unless its instruction set is capped here.
-test test-slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
+test test-slow bench: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
 # The workers of pytest-xdist already fill the cores; more threads in each would only fight.
 test test-slow: export OMP_NUM_THREADS := 1
 
@@ -26,7 +28,7 @@ test test-slow: export OMP_NUM_THREADS := 1
 demo: export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu lint clean
+.PHONY: help demo test test-slow test-gpu bench bench-gpu lint clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
@@ -45,6 +47,16 @@ test-slow: $(test_ready)  ## the statistical and other long tests
 test-gpu: $(test_ready)  ## the tests that need a CUDA device
 	$(PYTHON) -m pytest -m gpu $(ARGS)
 
+bench: $(bench_ready)  ## time steps on the CPU beside SGD and other libraries; draw the plot, write the README's table
+	$(PYTHON) -m benchmarks.run --device cpu $(ARGS)
+	$(PYTHON) -m benchmarks.plot
+	$(PYTHON) -m benchmarks.table
+
+bench-gpu: $(bench_ready)  ## the same on a CUDA device
+	$(PYTHON) -m benchmarks.run --device cuda $(ARGS)
+	$(PYTHON) -m benchmarks.plot
+	$(PYTHON) -m benchmarks.table
+
 lint: $(test_ready)  ## ruff and mypy
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
@@ -52,7 +64,7 @@ lint: $(test_ready)  ## ruff and mypy
 
 clean:  ## remove the environment, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
 	$(BASE_PYTHON) -m venv $(VENV)
@@ -63,4 +75,8 @@ $(VENV)/.demo-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.test-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(VENV)/.bench-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[bench]"
 	touch $@

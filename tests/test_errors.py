@@ -317,6 +317,8 @@ def test_option_for_each_replica(kind: type[torch.optim.Optimizer], option: str)
         start = f"{option}: a tensor of shape (2,) in param_groups[0], which has replicas={replicas}"
         with pytest.raises(cl.ConstraintError, match=words(start, "in a group of n replicas", "(n,)")):
             kind([group], **options)
+    with pytest.raises(cl.ConstraintError, match=re.escape(f"{option}: a tensor of shape (0,)")):
+        kind([parameter(1.0)], **{**options, option: torch.empty(0)})
     for bad in (-0.5, math.nan, math.inf):
         options[option] = torch.tensor([0.1, bad, 0.2])
         message = f"{option}[1]={bad} in param_groups[0]: must be finite and >= 0."

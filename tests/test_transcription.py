@@ -407,13 +407,19 @@ def given_noise(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """Noise that the optimizers draw next, first in first out, one tensor for each key."""
     queue: list[Tensor] = []
 
-    def take(keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+    def take(
+        keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device, skip: int = 0
+    ) -> Tensor:
         drawn = torch.stack([queue.pop(0) for _ in keys])
+        assert skip == 0
+        if len(shape) == 1:  # the elements of a weight that is walked through in one line
+            drawn = drawn.flatten(1)
         assert drawn.shape == (len(keys), *shape)
         assert (drawn.dtype, drawn.device) == (dtype, device)
         return drawn
 
     monkeypatch.setattr("colangevin.optim.bucket.normal", take)
+    monkeypatch.setattr("colangevin.optim.sweep.normal", take)
     return queue
 
 

@@ -19,7 +19,10 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
     monkeypatch.setattr(kernels, "_INTERPRETED", True)
     monkeypatch.setattr(movers, "_BLOCK", 64)
     monkeypatch.setattr(movers, "_TILE", 64)
-    monkeypatch.setattr(projection, "_BLOCK", 16)
-    monkeypatch.setattr(projection, "_DEPTH", 16)
+    monkeypatch.setattr(projection, "_TILE", 16)
+    monkeypatch.setattr(projection, "_WIDE", 32)
+    monkeypatch.setattr(projection, "_LONG", 16)
+    monkeypatch.setattr(projection, "_SHORT", 16)
+    monkeypatch.setattr(projection, "_PART", torch.float16)  # the interpreter cannot multiply bfloat16
     monkeypatch.setattr(projection, "_NEWTON_SCHULZ", 12)
     return torch.device("cpu")

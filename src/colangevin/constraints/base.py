@@ -48,6 +48,11 @@ class Constraint(ABC):
     #: the weight alone does not determine q (there is slack), so q is part of the optimizer's state
     hidden: ClassVar[bool] = False
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether q has the weight's shape and every element moves alone, the same wherever it stands."""
+        return False
+
     # ---- what users call -------------------------------------------------------------------------
 
     def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
@@ -210,6 +215,10 @@ class Constraint(ABC):
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         r"""Orthogonal projection of a momentum onto the cotangent space, :math:`\Pi_q p`."""
 
+    def kick(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
+        """Letter B: the momentum after the gradient acted for time ``b``."""
+        return self.tangent(q, plus(p, self.covector(q, grad), -b))
+
     @abstractmethod
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         """Letter A: follow the geodesic of p for time ``a``."""
@@ -220,9 +229,9 @@ class Constraint(ABC):
 
     def euler(self, q: Tensor, grad: Tensor, h: float, sigma: float, noise: Tensor | None) -> Tensor:
         """Overdamped step: Euler-Maruyama, then projection."""
-        q_bar = torch.add(q, self.covector(q, grad), alpha=-h)
+        q_bar = plus(q, self.covector(q, grad), -h)
         if noise is not None:
-            q_bar = torch.add(q_bar, noise, alpha=sigma)
+            q_bar = plus(q_bar, noise, sigma)
         return self.project(q, q_bar)
 
     def euler_noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -246,6 +255,13 @@ class Constraint(ABC):
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
         """|p|^2 of each copy, shape (copies,)."""
         return p.square().reshape(p.shape[0], -1).sum(1)
+
+
+def plus(x: Tensor, y: Tensor, scale: float) -> Tensor:
+    """The sum x + scale y in one pass."""
+    if torch.compiler.is_compiling():  # alpha would become a constant of the graph, and lr often changes
+        return x + scale * y
+    return torch.add(x, y, alpha=scale)
 
 
 def radius_value(radius: object) -> float | Tensor:

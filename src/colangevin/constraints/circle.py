@@ -10,6 +10,7 @@ from torch import Tensor
 from colangevin.constraints.base import (
     Constraint,
     broadcasts,
+    plus,
     radius_copy,
     radius_value,
     radius_words,
@@ -81,6 +82,10 @@ class Circle(Constraint):
                 f"broadcast to the weight; give a number, or a tensor with the weight's shape{replicas}."
             )
 
+    @property
+    def elementwise(self) -> bool:
+        return not isinstance(self._radius, Tensor)
+
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(shape)
 
@@ -144,11 +149,16 @@ class Circle(Constraint):
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         return q.cos() * grad / self._r(q)  # xi G / r^2
 
+    def kick(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
+        if isinstance(self._radius, Tensor) or torch.compiler.is_compiling():
+            return super().kick(q, p, grad, b)
+        return torch.addcmul(p, q.cos(), grad, value=-b / self._radius)
+
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         return p
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        beta = torch.add(q, p, alpha=a)
+        beta = plus(q, p, a)
         return torch.sub(beta, (beta / math.tau).round_(), alpha=math.tau), p
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
@@ -157,9 +167,9 @@ class Circle(Constraint):
 
     def euler(self, q: Tensor, grad: Tensor, h: float, sigma: float, noise: Tensor | None) -> Tensor:
         r = self._r(q)
-        q_bar = torch.stack((torch.add(r * q.sin(), grad, alpha=-h), r * q.cos()), dim=-1)
+        q_bar = torch.stack((plus(r * q.sin(), grad, -h), r * q.cos()), dim=-1)
         if noise is not None:
-            q_bar = torch.add(q_bar, noise, alpha=sigma)
+            q_bar = plus(q_bar, noise, sigma)
         return self.project(q, q_bar)
 
     def euler_noise_shape(self, shape: Sequence[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import Constraint
+from colangevin.constraints.base import Constraint, plus
 
 __all__ = ["Free"]
 
@@ -19,6 +19,10 @@ class Free(Constraint):
 
     Its steps are those of ``torch.optim.SGD`` when the temperature is zero.
     """
+
+    @property
+    def elementwise(self) -> bool:
+        return True
 
     def describe(self) -> dict[str, Any]:
         return {"name": "Free"}
@@ -55,7 +59,7 @@ class Free(Constraint):
         return p
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        return torch.add(q, p, alpha=a), p
+        return plus(q, p, a), p
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         return q_bar

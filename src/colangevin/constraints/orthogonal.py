@@ -14,9 +14,10 @@ from colangevin.errors import ConstraintError, label
 __all__ = ["Orthogonal"]
 
 # The quasi-Newton iteration contracts by about sigma = h |P|_2 at worst and by 1 - sqrt(1 - sigma^2) at best.
-# Who is not below _NEARLY after _TRIALS iterations (sigma above 0.7 or so) takes the polar projection, which
-# is then both cheaper and safer; who is goes on to rounding.
-_TRIALS, _NEARLY = 24, 1e-4
+# Who is not below _NEARLY after _TRIALS iterations (sigma above 0.7 or so), or until then does not reduce the
+# residual by _PROGRESS each time, takes the polar projection, which is then both cheaper and safer; who is
+# goes on to rounding.
+_TRIALS, _NEARLY, _PROGRESS = 24, 1e-4, 0.9
 _ITERATIONS = 80
 # Largest |Q^T Q - I| left by the iteration, in units of the dtype's rounding: the recursion's own floor is
 # about 2 units at s = 16 and 6 at s = 2048.
@@ -182,7 +183,8 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
     B = Q.mT @ Q_bar
     M = torch.zeros_like(error)
     residual = error
-    converged = _largest(residual) <= _tolerance(Q)
+    size = _largest(residual)
+    converged = size <= _tolerance(Q)
     lost = torch.zeros_like(converged)
     for k in range(1, _ITERATIONS + 1):
         if bool((converged | lost).all()):
@@ -192,10 +194,10 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
         M = torch.where(converged.view(-1, 1, 1), M, torch.add(M, residual + residual.mT, alpha=0.25))
         Y = M @ torch.add(-B, M, alpha=0.5)
         residual = error + Y + Y.mT
-        size = _largest(residual)
+        before, size = size, _largest(residual)
         converged = converged | (size <= _tolerance(Q))
-        if k == _TRIALS:
-            lost = ~(size <= _NEARLY)
+        near = size <= _NEARLY
+        lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
     return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
 
 

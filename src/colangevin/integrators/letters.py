@@ -7,16 +7,16 @@ whole stack; where the copies have numbers of their own, gradient, noise and mom
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import Constraint
-from colangevin.integrators.rates import Scalar, factor, over_copies, varies
+from colangevin.constraints.base import Constraint, plus
+from colangevin.integrators.rates import Scalar, factor, over_copies
 
 __all__ = ["drift", "kick", "ornstein_uhlenbeck"]
 
 
 def drift(constraint: Constraint, q: Tensor, p: Tensor, a: Scalar) -> tuple[Tensor, Tensor]:
     """A: move along the geodesic of p for time a, which is that of a p for time 1."""
-    if not varies(a):
-        return constraint.drift(q, p, float(a))
+    if not isinstance(a, Tensor):
+        return constraint.drift(q, p, a)
     a = over_copies(a, p)
     q, ap = constraint.drift(q, a * p, 1.0)
     return q, torch.where(a < torch.finfo(p.dtype).tiny, p, ap / a)  # who does not move keeps p
@@ -25,7 +25,7 @@ def drift(constraint: Constraint, q: Tensor, p: Tensor, a: Scalar) -> tuple[Tens
 def kick(constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: Scalar) -> Tensor:
     r"""B: :math:`p \leftarrow \Pi_q (p - b\,G)`."""
     b, grad = factor(b, grad)
-    return constraint.tangent(q, torch.add(p, constraint.covector(q, grad), alpha=-b))
+    return constraint.kick(q, p, grad, b)
 
 
 def ornstein_uhlenbeck(
@@ -37,4 +37,4 @@ def ornstein_uhlenbeck(
     if noise is None:
         return p
     scale, noise = factor(scale, noise)
-    return constraint.tangent(q, torch.add(p, constraint.white(q, noise), alpha=scale))
+    return constraint.tangent(q, plus(p, constraint.white(q, noise), scale))

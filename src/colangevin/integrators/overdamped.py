@@ -8,7 +8,10 @@ from torch import Tensor
 from colangevin.constraints.base import Constraint
 from colangevin.integrators.rates import Scalar, factor, host, sqrt, varies
 
-__all__ = ["Overdamped"]
+__all__ = ["Numbers", "Overdamped", "follow"]
+
+#: the step size and the scale of the noise
+Numbers = tuple[Scalar, Scalar]
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,20 @@ class Overdamped:
 
     def step(self, constraint: Constraint, q: Tensor, grad: Tensor, noise: Sequence[Tensor]) -> Tensor:
         """The next configuration."""
-        h, grad = factor(self.h, grad)
-        if not noise:
-            return constraint.euler(q, grad, h, 0.0, None)
-        sigma, R = factor(sqrt(2 * self.tau * self.h), noise[0])
-        return constraint.euler(q, grad, h, sigma, R)
+        return follow(self.numbers(), constraint, q, grad, noise)
+
+    def numbers(self) -> Numbers:
+        """The step size and the scale of the noise."""
+        h = host(self.h)
+        return h, sqrt(2 * host(self.tau) * h)
+
+
+def follow(
+    numbers: Numbers, constraint: Constraint, q: Tensor, grad: Tensor, noise: Sequence[Tensor]
+) -> Tensor:
+    """The configuration after a step."""
+    h, grad = factor(numbers[0], grad)
+    if not noise:
+        return constraint.euler(q, grad, h, 0.0, None)
+    sigma, R = factor(numbers[1], noise[0])
+    return constraint.euler(q, grad, h, sigma, R)

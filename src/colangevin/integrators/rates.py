@@ -53,10 +53,16 @@ def largest(value: Scalar) -> float:
 
 
 def factor(rate: Scalar, stack: Tensor) -> tuple[float, Tensor]:
-    """One number and the stack that it multiplies; numbers for each copy are multiplied in at once."""
-    if varies(rate):
+    """One number and the stack that it multiplies, for a rate on the host or one for each copy.
+
+    Numbers for each copy are multiplied in at once.
+
+    Returns:
+        The number, which is 1 for a rate that was multiplied in, and the stack.
+    """
+    if isinstance(rate, Tensor):
         return 1.0, over_copies(rate, stack) * stack
-    return float(rate), stack
+    return rate, stack
 
 
 def over_copies(rate: Tensor, stack: Tensor) -> Tensor:
@@ -101,7 +107,7 @@ class Rates:
         """Kinetic temperature for the means of m^2 over the degrees of freedom of each copy."""
         if largest(self.kick) == 0:
             return math.nan
-        scale, mean_square = factor(self.drift / self.kick, mean_square)
+        scale, mean_square = factor(host(self.drift) / host(self.kick), mean_square)
         return scale * float(mean_square.mean())
 
 

@@ -7,10 +7,13 @@ from torch import Tensor
 
 from colangevin.constraints.base import Constraint
 from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
-from colangevin.integrators.rates import Rates, Scalar
+from colangevin.integrators.rates import Rates, Scalar, host
 from colangevin.integrators.splitting import Splitting
 
-__all__ = ["Underdamped"]
+__all__ = ["Move", "Underdamped", "follow"]
+
+#: a letter, its time (or O's decay), and O's noise scale
+Move = tuple[str, Scalar, Scalar]
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,17 @@ class Underdamped:
         count = sum(letter == "O" for letter, _ in self.splitting.segments[segment])
         return [constraint.configuration_shape(shape)] * count
 
+    def moves(self, segment: int = 0) -> list[Move]:
+        """The letters of a segment with their numbers."""
+        return [(letter, *self._numbers(letter, share)) for letter, share in self.splitting.segments[segment]]
+
+    def _numbers(self, letter: str, share: float) -> tuple[Scalar, Scalar]:
+        """The time of A and of B; decay and noise scale of O."""
+        if letter == "O":
+            decay, scale = self.rates.ornstein_uhlenbeck(share)
+            return host(decay), host(scale)
+        return share * host(self.rates.drift if letter == "A" else self.rates.kick), 0.0
+
     def step(
         self,
         constraint: Constraint,
@@ -63,13 +77,19 @@ class Underdamped:
         segment: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """The next configuration and momentum, through one segment of the splitting."""
-        draws = iter(noise)
-        for letter, share in self.splitting.segments[segment]:
-            if letter == "A":
-                q, p = drift(constraint, q, p, share * self.rates.drift)
-            elif letter == "B":
-                p = kick(constraint, q, p, grad, share * self.rates.kick)
-            else:
-                decay, scale = self.rates.ornstein_uhlenbeck(share)
-                p = ornstein_uhlenbeck(constraint, q, p, decay, scale, next(draws, None))
-        return q, p
+        return follow(self.moves(segment), constraint, q, p, grad, noise)
+
+
+def follow(
+    moves: Sequence[Move], constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, noise: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Configuration and momentum after the letters of a segment."""
+    draws = iter(noise)
+    for letter, number, scale in moves:
+        if letter == "A":
+            q, p = drift(constraint, q, p, number)
+        elif letter == "B":
+            p = kick(constraint, q, p, grad, number)
+        else:
+            p = ornstein_uhlenbeck(constraint, q, p, number, scale, next(draws, None))
+    return q, p

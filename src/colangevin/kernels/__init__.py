@@ -8,7 +8,6 @@ import torch
 
 from colangevin.constraints import Circle, Free, Orthogonal, Sphere
 from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import varies
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.entry import Entry
 
@@ -43,9 +42,6 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
     weight, grad, constraint = entry.parameter, entry.grad, entry.constraint
     if not (weight.is_cuda or _INTERPRETED) or not _triton() or not _regular(dynamics):
         return None
-    # the tables have one rate for all copies of a stack, and count copies from 0
-    if dynamics.varies or varies(entry.group["weight_decay"]) or (dynamics.noisy and entry.numbers.start):
-        return None
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         return None
     if not weight.is_contiguous():
@@ -53,17 +49,26 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
         dense = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
         if not dense or dynamics.noisy or isinstance(constraint, Sphere):
             return None
-    if grad.stride() != weight.stride() or (isinstance(dynamics, Overdamped) and "momentum" in entry.state):
+    if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
+        return None
+    if isinstance(dynamics, Overdamped) and "momentum" in entry.state:
         return None
     common = (weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
-    kind = type(constraint)
-    if kind is Free or (kind is Circle and isinstance(constraint.radius, float)):  # type: ignore[attr-defined]
+    if isinstance(constraint, Free) or (isinstance(constraint, Circle) and _one_radius(constraint, entry)):
         return ("elementwise", *common)
     if isinstance(constraint, Sphere) and entry.configuration_shape[1] <= _WIDEST_ROW:
         return ("sphere", constraint.slack, *common)
-    if kind is Orthogonal:
+    if isinstance(constraint, Orthogonal):
         return ("orthogonal", *common)
     return None
+
+
+def _one_radius(circle: Circle, entry: Entry) -> bool:
+    """Whether all weights of a copy have the same radius."""
+    r = circle.radius
+    return isinstance(r, float) or (
+        r.shape[0] == r.numel() == entry.copies and r.dim() == 1 + len(entry.shape)
+    )
 
 
 def mover(kind: Family, entries: list[Entry]) -> "Fused":

@@ -7,13 +7,13 @@ through one kernel. At temperature 0 it moves 5 words a free weight and 7 a circ
 import triton
 import triton.language as tl
 
-from colangevin.kernels.functions import asin, atan2, extend, mix, normals, sincos, wrap
+from colangevin.kernels.functions import asin, atan2, extend, mix, normals, sincos, sine, wrap
 
 __all__ = ["COLUMNS", "overdamped", "underdamped"]
 
-#: columns of the table: addresses of weight, gradient, momentum, position and step count, number of elements,
-#: index among the optimizer's parameters, number of the copy, seed, number of the flag
-COLUMNS = 10
+#: columns of the table: addresses of weight, momentum, position and step count, number of elements, index
+#: among the optimizer's parameters, number of the copy, seed, number of the flag
+COLUMNS = 9
 _COLUMNS = tl.constexpr(COLUMNS)
 _EDIT_ULPS = tl.constexpr(4 * 1.1920928955078125e-07)  # as Circle.reconcile
 _TINY = tl.constexpr(1.1754943508222875e-38)
@@ -24,12 +24,20 @@ _PI = tl.constexpr(3.141592653589793)
 @triton.jit
 def _noise_key(row):
     """Key of a weight's noise in this step: seed, step, parameter, copy, segment 0."""
-    key = mix(tl.load(row + 8).to(tl.uint64) + 0x9E3779B97F4A7C15)
-    step = tl.load(tl.load(row + 4).to(tl.pointer_type(tl.int64)))
+    key = mix(tl.load(row + 7).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    step = tl.load(tl.load(row + 3).to(tl.pointer_type(tl.int64)))
     key = extend(key, step)
+    key = extend(key, tl.load(row + 5))
     key = extend(key, tl.load(row + 6))
-    key = extend(key, tl.load(row + 7))
     return extend(key, step * 0)
+
+
+@triton.jit
+def _count_step(row, start):
+    """One more step, said by the program that has a parameter's first element."""
+    if (start == 0) & (tl.load(row + 6) == 0):
+        count = tl.load(row + 3).to(tl.pointer_type(tl.int64))
+        tl.store(count, tl.load(count) + 1)
 
 
 @triton.jit
@@ -57,34 +65,36 @@ def _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE: tl.constexp
 def _read_angle(position_at, i, inside, theta, r, inverse, weight_type: tl.constexpr):
     """The stored angle with its sine and cosine, except where the weight was changed since."""
     beta = tl.load(position_at + i, mask=inside, other=0.0)
-    sine, cosine = sincos(beta)
+    x, y = sincos(beta)
     if weight_type == tl.float32:
-        edited = tl.abs(theta - r * sine) > tl.abs(theta) * _EDIT_ULPS + _TINY
+        edited = tl.abs(theta - r * x) > tl.abs(theta) * _EDIT_ULPS + _TINY
     else:
-        edited = theta != (r * sine).to(weight_type).to(tl.float32)
+        edited = theta != (r * x).to(weight_type).to(tl.float32)
     if tl.max(edited.to(tl.int32), 0) > 0:
-        x = tl.minimum(tl.maximum(theta * inverse, -1.0), 1.0)
-        behind = cosine < 0  # xi < 0, more than a right angle from the slack axis
+        behind = y < 0  # xi < 0, more than a right angle from the slack axis
+        x = tl.where(edited, tl.minimum(tl.maximum(theta * inverse, -1.0), 1.0), x)
         lifted = asin(x)
         lifted = tl.where(behind, tl.where(lifted < 0, -_PI, _PI) - lifted, lifted)
         flat = tl.sqrt(1.0 - x * x)
         beta = tl.where(edited, lifted, beta)
-        sine = tl.where(edited, x, sine)
-        cosine = tl.where(edited, tl.where(behind, -flat, flat), cosine)
-    return beta, sine, cosine
+        y = tl.where(edited, tl.where(behind, -flat, flat), y)
+    return beta, x, y
 
 
 @triton.jit
 def underdamped(
     table,  # int64 (weights, COLUMNS)
+    grads,  # int64 (weights,): addresses of the gradients
     reals,  # float32 (weights, 2): radius, 0 for a free weight; weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block in its weight
     flags,  # int32 (parameters,): set where a gradient is not finite
-    rates,  # float32 (4,): drift a, kick b, decay c and noise scale d of one letter each
+    rates,  # float32: drift a, kick b, decay c, noise scale d of a letter each; a row, or one for each weight
     LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O
     COUNT: tl.constexpr,
     DRAW: tl.constexpr,  # how many Os of the step came before
+    COUNTS: tl.constexpr,  # whether this launch adds 1 to the step counts
     NOISE: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -97,18 +107,19 @@ def underdamped(
     start = tl.load(chunks + 2 * program + 1).to(tl.int64) * BLOCK
     row = table + weight * _COLUMNS
     weight_at = _block(tl.load(row), start, weight_type, ALIGNED)
-    grad_at = _block(tl.load(row + 1), start, grad_type, ALIGNED)
-    momentum_at = _block(tl.load(row + 2), start, tl.float32, ALIGNED)
-    position_at = _block(tl.load(row + 3), start, tl.float32, ALIGNED)
+    grad_at = _block(tl.load(grads + weight), start, grad_type, ALIGNED)
+    momentum_at = _block(tl.load(row + 1), start, tl.float32, ALIGNED)
+    position_at = _block(tl.load(row + 2), start, tl.float32, ALIGNED)
     r = tl.load(reals + 2 * weight)
     decay = tl.load(reals + 2 * weight + 1)
+    rates += weight * 4 * VARIES
     a, b = tl.load(rates), tl.load(rates + 1)
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    inside = i < tl.load(row + 5) - start
+    inside = i < tl.load(row + 4) - start
     theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
-    flag = flags + tl.load(row + 9)
+    flag = flags + tl.load(row + 8)
     grad, finite = _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE)
     old = tl.load(momentum_at + i, mask=inside, other=0.0)
 
@@ -142,19 +153,23 @@ def underdamped(
     if r > 0:
         q = wrap(wrap(q))
         tl.store(position_at + i, q, mask=inside)
-        sine, _ = sincos(q)
-        q = r * sine
+        q = r * sine(q)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
+    if COUNTS:
+        _count_step(row, start)
 
 
 @triton.jit
 def overdamped(
     table,
+    grads,
     reals,
     chunks,
     flags,
-    rates,  # float32 (4,): -, step h, -, noise scale sigma
+    rates,  # float32: -, step h, -, noise scale sigma
+    COUNTS: tl.constexpr,
     NOISE: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -167,16 +182,17 @@ def overdamped(
     start = tl.load(chunks + 2 * program + 1).to(tl.int64) * BLOCK
     row = table + weight * _COLUMNS
     weight_at = _block(tl.load(row), start, weight_type, ALIGNED)
-    grad_at = _block(tl.load(row + 1), start, grad_type, ALIGNED)
-    position_at = _block(tl.load(row + 3), start, tl.float32, ALIGNED)
+    grad_at = _block(tl.load(grads + weight), start, grad_type, ALIGNED)
+    position_at = _block(tl.load(row + 2), start, tl.float32, ALIGNED)
     r = tl.load(reals + 2 * weight)
     decay = tl.load(reals + 2 * weight + 1)
+    rates += weight * 4 * VARIES
     h, sigma = tl.load(rates + 1), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    inside = i < tl.load(row + 5) - start
+    inside = i < tl.load(row + 4) - start
     theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
-    flag = flags + tl.load(row + 9)
+    flag = flags + tl.load(row + 8)
     grad, finite = _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE)
     inside = inside & finite
     if NOISE:
@@ -192,11 +208,12 @@ def overdamped(
             y = y + sigma * unit * along_xi
         beta = atan2(x, y)
         tl.store(position_at + i, beta, mask=inside)
-        sine, _ = sincos(beta)
-        q = r * sine
+        q = r * sine(beta)
     else:
         q = theta - h * grad
         if NOISE:
             even, odd = normals(key, start // 2 + tl.arange(0, BLOCK // 2))
             q = q + sigma * tl.interleave(even, odd)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
+    if COUNTS:
+        _count_step(row, start)

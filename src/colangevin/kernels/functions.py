@@ -1,13 +1,13 @@
 """Device functions shared by the kernels: trigonometry in float32, and the noise of :mod:`colangevin.noise`.
 
-The polynomials are the single-precision ones of the Cephes library (Moshier 1992), good to about an ulp; they
-cost a fraction of the general routines, which also reduce arguments of any size.
+Most polynomials are the single-precision ones of the Cephes library (Moshier 1992), good to about an ulp.
+They cost a fraction of the general routines, which also reduce arguments of any size.
 """
 
 import triton
 import triton.language as tl
 
-__all__ = ["asin", "atan2", "count_steps", "extend", "mix", "normals", "sincos", "wrap"]
+__all__ = ["asin", "atan2", "count_steps", "extend", "mix", "normals", "sincos", "sine", "wrap"]
 
 
 @triton.jit
@@ -27,6 +27,20 @@ def sincos(x):
     cosine = tl.where(odd, s, c)
     sine = tl.where((quadrant & 2) != 0, -sine, sine)
     return sine, tl.where(((quadrant + 1) & 2) != 0, -cosine, cosine)
+
+
+@triton.jit
+def sine(x):
+    """Sine alone, by reduction to [-pi/2, pi/2]: half the price of :func:`sincos`, good to two ulps."""
+    n = tl.floor(x * 0.3183098861837907 + 0.5)
+    y = x - n * 3.140625
+    y = y - n * 9.675025939941406e-4
+    y = y - n * 1.5099579897537296e-7
+    z = y * y
+    # least relative error on the interval, 6e-9
+    p = -1.980960280338e-4 + z * 2.605780446190e-6
+    s = y + y * z * (-1.666665955035e-1 + z * (8.333066244500e-3 + z * p))
+    return tl.where((n.to(tl.int32) & 1) != 0, -s, s)
 
 
 @triton.jit

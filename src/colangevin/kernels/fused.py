@@ -10,17 +10,18 @@ from torch import Tensor
 
 from colangevin.errors import NonFiniteError
 from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import Scalar
+from colangevin.integrators.rates import Scalar, sqrt, varies
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels.functions import count_steps
+from colangevin.kernels.launch import Launch
 from colangevin.optim.entry import Entry
 
-__all__ = ["Dynamics", "Fused", "letter_code", "letter_rates"]
+__all__ = ["Dynamics", "Fused", "copy_values", "letter_code", "letter_rates"]
 
 Dynamics = Overdamped | Underdamped
 
 _CODES = {"A": 1, "B": 2, "O": 3}
-_WATCH = 4  # steps between two looks at the flags
+_WATCH = 8  # steps between two looks at the flags
 
 
 def letter_code(letters: Sequence[tuple[str, float]]) -> int:
@@ -31,12 +32,20 @@ def letter_code(letters: Sequence[tuple[str, float]]) -> int:
 def letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Drift, kick, decay and noise scale of one letter each; overdamped 0, h, 0 and sigma."""
     if isinstance(dynamics, Overdamped):
-        square = 2 * dynamics.tau * dynamics.h
-        sigma = square.sqrt() if isinstance(square, Tensor) else square**0.5
-        return 0.0, dynamics.h, 0.0, sigma
+        return 0.0, dynamics.h, 0.0, sqrt(2 * dynamics.tau * dynamics.h)
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
     return share["A"] * rates.drift, share["B"] * rates.kick, *rates.ornstein_uhlenbeck(share["O"])
+
+
+def copy_values(value: Scalar, copies: int) -> list[float]:
+    """A number for each copy."""
+    return value.tolist() if varies(value) else [float(value)] * copies
+
+
+def _stamp(value: Scalar) -> tuple[object, ...]:
+    """What changes when a number does, without reading it."""
+    return (id(value), value._version) if isinstance(value, Tensor) else (value,)
 
 
 class Fused(ABC):
@@ -53,9 +62,11 @@ class Fused(ABC):
         self._parameters = [entry.parameter for entry in entries]
         self._groups = list({id(entry.group): entry.group for entry in entries}.values())
         self._addresses: list[int] = []
+        self._gradients: list[int] = []
         self._options: list[Any] = []
-        self._held: list[Tensor | None] = []  # keeps alive what the tables point to
-        self._versions: list[int] = []
+        self._held: list[Tensor] = []  # keeps alive what the tables point to
+        self._versions: list[int] = []  # of the parameters after the last step
+        self._seen: list[int] = []  # and before this one
         self._age = 0
         self._rates: tuple[tuple[Scalar, ...], Tensor] | None = None
         self.flags = torch.zeros(len(entries), dtype=torch.int32, device=self.device)
@@ -66,44 +77,57 @@ class Fused(ABC):
     # ---- what a family of kernels says -----------------------------------------------------------
 
     @abstractmethod
-    def tabulate(self) -> None:
-        """Write the tables anew: an address, a seed or a decay has changed."""
+    def tabulate(self, dynamics: Dynamics) -> None:
+        """Write the tables anew: an address, a seed or a decay has changed; gradients are not in them."""
 
     @abstractmethod
-    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
-        """Move everything by one step."""
+    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+        """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
+
+    #: whether the step counts are left to :meth:`advance`
+    counts = True
 
     # ---- the step --------------------------------------------------------------------------------
 
     def advance(self, dynamics: Dynamics) -> None:
         """Move every parameter by one step, without waiting for the device."""
-        if self._moved(dynamics):
-            self.tabulate()
-        self.launch(dynamics, self._device_rates(dynamics))
-        count_steps[(-(-len(self.entries) // 128),)](self._steps, len(self.entries), BLOCK=128)
+        if self._moved():
+            for entry in self.entries:
+                self._prepare(entry, momentum=not isinstance(dynamics, Overdamped))
+            self._held = [tensor for entry in self.entries for tensor in entry.state.values()]
+            steps = [entry.state["step"].data_ptr() for entry in self.entries]
+            self._steps = self.upload(steps, torch.int64)
+            self._count = Launch(count_steps, -(-len(steps) // 128), n=len(steps), BLOCK=128)
+            self.tabulate(dynamics)
+        gradients = [entry.grad.data_ptr() for entry in self.entries]
+        if gradients != self._gradients:
+            self._gradients = gradients
+            addresses = self._gradient_addresses()
+            self.gradients_aligned = all(address % 16 == 0 for address in addresses)
+            self._grads = self.upload(addresses, torch.int64)
+        self.launch(dynamics, self._grads, self._device_rates(dynamics))
+        if self.counts:
+            self._count(self._steps)
         torch.autograd.graph.increment_version(self._parameters)
-        self._versions = [parameter._version for parameter in self._parameters]
+        self._versions = [version + 1 for version in self._seen]
         self._watch()
 
-    def _moved(self, dynamics: Dynamics) -> bool:
+    def _moved(self) -> bool:
         """Whether something the tables name has moved or changed since they were written."""
         addresses = [parameter.data_ptr() for parameter in self._parameters]
-        addresses += [entry.grad.data_ptr() for entry in self.entries]
-        options = [(group["seed"], group["weight_decay"]) for group in self._groups]
-        if self._addresses == addresses and self._options == options:
-            held = self._state_tensors()
-            if len(held) == len(self._held) and all(map(operator.is_, held, self._held)):
-                return False
-        for entry in self.entries:
-            self._prepare(entry, momentum=not isinstance(dynamics, Overdamped))
-        self._addresses, self._options, self._held = addresses, options, self._state_tensors()
-        steps = [entry.state["step"].data_ptr() for entry in self.entries]
-        self._steps = self.upload(steps, torch.int64)
-        return True
+        options = [(group["seed"], *_stamp(group["weight_decay"])) for group in self._groups]
+        held = [tensor for entry in self.entries for tensor in entry.state.values()]
+        same = self._addresses == addresses and self._options == options and len(held) == len(self._held)
+        self._addresses, self._options = addresses, options
+        return not (same and all(map(operator.is_, held, self._held)))
 
-    def _state_tensors(self) -> list[Tensor | None]:
-        states = [entry.state for entry in self.entries]
-        return [state.get(key) for key in ("step", "momentum", "position") for state in states]
+    def _gradient_addresses(self) -> list[int]:
+        """Where the gradient of every copy of every weight begins."""
+        addresses = []
+        for entry in self.entries:
+            length = entry.numel // entry.copies * entry.grad.element_size()
+            addresses += [entry.grad.data_ptr() + copy * length for copy in range(entry.copies)]
+        return addresses
 
     @staticmethod
     def _prepare(entry: Entry, *, momentum: bool) -> None:
@@ -113,12 +137,15 @@ class Fused(ABC):
             entry.allocate("position").copy_(q.reshape(entry.state_shape))
         if momentum:
             entry.allocate("momentum")
+        for key in entry.state.keys() & {"momentum", "position"}:
+            entry.align(key)
         if "step" not in entry.state:
             entry.state["step"] = torch.zeros((), dtype=torch.int64, device=entry.parameter.device)
 
     def touched(self) -> list[Entry]:
         """Entries whose parameter someone else wrote since the last step, as far as torch tells."""
         versions = [parameter._version for parameter in self._parameters]
+        self._seen = versions
         if versions == self._versions:
             return []
         if not self._versions:
@@ -126,17 +153,20 @@ class Fused(ABC):
         return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
 
     def _device_rates(self, dynamics: Dynamics) -> Tensor:
+        """Drift, kick, decay and noise scale, in a row for each copy of each weight where they differ."""
         values = letter_rates(dynamics)
         if any(isinstance(value, Tensor) for value in values):
             # a graph can record a fill, but not a number on its way from the host
-            return torch.stack(
-                [
-                    value.to(torch.float32).reshape(())
-                    if isinstance(value, Tensor)
-                    else torch.full((), value, dtype=torch.float32, device=self.device)
-                    for value in values
-                ]
-            )
+            columns = [
+                value.to(device=self.device, dtype=torch.float32)
+                if isinstance(value, Tensor)
+                else torch.full((), value, dtype=torch.float32, device=self.device)
+                for value in values
+            ]
+            if not dynamics.varies:
+                return torch.stack(columns)
+            copies = self.entries[0].copies
+            return torch.stack([column.expand(copies) for column in columns], 1).repeat(len(self.entries), 1)
         if self._rates is None or self._rates[0] != values:
             self._rates = values, self.upload(values, torch.float32)
         return self._rates[1]
@@ -154,12 +184,11 @@ class Fused(ABC):
     # ---- bad gradients ---------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Send the flags on their way to the host, unless a graph is being recorded."""
-        if (
-            self.device.type != "cuda"
-            or torch.cuda.is_current_stream_capturing()
-            or self._arrived is not None
-        ):
+        """Send the flags on their way to the host now and then, unless a graph is being recorded."""
+        self._age += 1
+        if self.device.type != "cuda" or self._age % _WATCH or self._arrived is not None:
+            return
+        if torch.cuda.is_current_stream_capturing():
             return
         self._host_flags.copy_(self.flags, non_blocking=True)
         self._arrived = torch.cuda.Event()

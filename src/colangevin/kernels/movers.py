@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import triton
@@ -13,13 +12,15 @@ from colangevin.constraints import Circle, Sphere
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels import elementwise
-from colangevin.kernels.fused import Dynamics, Fused, letter_code
+from colangevin.kernels.fused import Dynamics, Fused, copy_values, letter_code
+from colangevin.kernels.launch import Launch
 from colangevin.kernels.projection import Matrices, Matrix
 from colangevin.kernels.sphere import sphere
+from colangevin.optim.entry import Entry
 
 __all__ = ["ElementwiseMover", "OrthogonalMover", "SphereMover"]
 
-_BLOCK = 512  # elements a program of the elementwise kernels works on
+_BLOCK = 256  # elements a program of the elementwise kernels works on
 _TILE = 1024  # entries a program of the sphere kernel works on
 _TYPES = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 
@@ -30,74 +31,97 @@ def _address(tensor: Tensor | None, element: int) -> int:
 
 
 class _Lines:
-    """Table and launches of the elementwise kernels."""
+    """Table and launches of the elementwise kernels.
 
-    def __init__(self, mover: Fused, weights: Sequence[Tensor]) -> None:
+    Args:
+        mover: whose parameters they move.
+        weights: what is moved: the parameters, or something of their size in their place.
+        counts: whether a launch adds 1 to the step counts.
+    """
+
+    def __init__(self, mover: Fused, weights: Sequence[Tensor], *, counts: bool) -> None:
         rows: list[list[int]] = []
         reals, chunks = [], []
         for number, (entry, weight) in enumerate(zip(mover.entries, weights, strict=True)):
             numel = math.prod(entry.shape)
             radius = entry.constraint.radius if isinstance(entry.constraint, Circle) else 0.0
+            radii = [radius] * entry.copies if isinstance(radius, float) else radius.flatten().tolist()
+            decays = copy_values(entry.group["weight_decay"], entry.copies)
             state = entry.state
             for copy in range(entry.copies):
-                tensors = (weight, entry.grad, state.get("momentum"), state.get("position"))
+                tensors = (weight, state.get("momentum"), state.get("position"))
                 addresses = [_address(tensor, copy * numel) for tensor in tensors]
-                words = [numel, entry.index, copy, entry.group["seed"] or 0, number]
+                # the launch that counts steps makes no noise, and knows a parameter's first copy by its 0
+                called = copy if counts else entry.numbers[copy]
+                words = [numel, entry.index, called, entry.group["seed"] or 0, number]
                 chunks += [[len(rows), chunk] for chunk in range(-(-numel // _BLOCK))]
                 rows.append([*addresses, state["step"].data_ptr(), *words])
-                reals.append([radius, float(entry.group["weight_decay"])])
+                reals.append([radii[copy], decays[copy]])
         self.table = mover.upload(rows, torch.int64)
         self.reals = mover.upload(reals, torch.float32)
         self.chunks = mover.upload(chunks, torch.int32)
-        self.options: dict[str, Any] = {
+        self._aligned = all(address % 16 == 0 for row in rows for address in row[:3])
+        self._mover = mover
+        self._options = {
+            "COUNTS": counts,
             "MAXIMIZE": bool(mover.entries[0].group["maximize"]),
             "weight_type": _TYPES[weights[0].dtype],
             "grad_type": _TYPES[mover.entries[0].grad.dtype],
-            "ALIGNED": all(address % 16 == 0 for row in rows for address in row[:4]),
             "BLOCK": _BLOCK,
+            "num_warps": 2,
         }
+        self._launches: dict[object, Launch] = {}
 
-    def underdamped(
+    def __call__(
         self,
-        flags: Tensor,
+        dynamics: Dynamics,
+        grads: Tensor,
         rates: Tensor,
         letters: Sequence[tuple[str, float]],
-        *,
-        noise: bool,
         draw: int = 0,
     ) -> None:
-        """Letters on every weight; ``draw`` counts the Os of the step that came before."""
-        code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "NOISE": noise, "DRAW": draw}
-        tables = (self.table, self.reals, self.chunks, flags, rates)
-        elementwise.underdamped[(len(self.chunks),)](*tables, **code, **self.options)
+        """Letters on every weight, the overdamped step if none; ``draw`` counts the Os that came before."""
+        key = (tuple(letters), draw, dynamics.noisy, dynamics.varies, self._mover.gradients_aligned)
+        launch = self._launches.get(key)
+        if launch is None:
+            launch = self._launches[key] = self._compose(*key)
+        launch(self.table, grads, self.reals, self.chunks, self._mover.flags, rates)
 
-    def overdamped(self, flags: Tensor, rates: Tensor, *, noise: bool) -> None:
-        """Euler-Maruyama on every weight."""
-        tables = (self.table, self.reals, self.chunks, flags, rates)
-        elementwise.overdamped[(len(self.chunks),)](*tables, NOISE=noise, **self.options)
+    def _compose(
+        self, letters: Sequence[tuple[str, float]], draw: int, noise: bool, varies: bool, aligned: bool
+    ) -> Launch:
+        aligned = self._aligned and aligned
+        options = {**self._options, "NOISE": noise, "VARIES": varies, "ALIGNED": aligned}
+        if not letters:
+            return Launch(elementwise.overdamped, len(self.chunks), **options)
+        code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "DRAW": draw}
+        return Launch(elementwise.underdamped, len(self.chunks), **code, **options)
+
+
+def _letters(dynamics: Dynamics) -> Sequence[tuple[str, float]]:
+    """Of the splitting; none for the overdamped step."""
+    return () if isinstance(dynamics, Overdamped) else dynamics.splitting.segments[0]
 
 
 class ElementwiseMover(Fused):
     """Free and circle parameters: one launch."""
 
-    def tabulate(self) -> None:
-        self.lines = _Lines(self, [entry.parameter for entry in self.entries])
+    def tabulate(self, dynamics: Dynamics) -> None:
+        # with noise every program reads the step count, so that none may change it
+        self.counts = dynamics.noisy
+        self.lines = _Lines(self, [entry.parameter for entry in self.entries], counts=not dynamics.noisy)
 
-    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
-        if isinstance(dynamics, Overdamped):
-            self.lines.overdamped(self.flags, rates, noise=dynamics.noisy)
-        else:
-            letters = dynamics.splitting.segments[0]
-            self.lines.underdamped(self.flags, rates, letters, noise=dynamics.noisy)
+    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+        self.lines(dynamics, grads, rates, _letters(dynamics))
 
 
 class SphereMover(Fused):
     """Sphere parameters, all with slack or all without: one launch for each width of rows."""
 
-    def tabulate(self) -> None:
+    def tabulate(self, dynamics: Dynamics) -> None:
         rows: list[list[int]] = []
         decays: list[float] = []
-        chunks: dict[int, list[list[int]]] = {}
+        chunks: dict[tuple[int, bool], list[list[int]]] = {}
         self.radii = []
         for number, entry in enumerate(self.entries):
             count, held = entry.configuration_shape
@@ -109,60 +133,73 @@ class SphereMover(Fused):
             self.radii.append(radii)
             width = triton.next_power_of_2(held)
             state = entry.state
+            kept = [state[key] for key in ("momentum", "position") if key in state and constraint.slack]
+            length = kept[0].stride(-2) if kept else held
+            aligned = n % 4 == 0 and length % 4 == 0 and self._at_multiples_of_16(entry)
             for copy in range(entry.copies):
                 block = max(1, _TILE // width)
-                blocks = chunks.setdefault(width, [])
+                blocks = chunks.setdefault((width, aligned), [])
                 blocks += [[len(rows), chunk] for chunk in range(-(-count // block))]
                 rows.append(
                     [
                         _address(entry.parameter, copy * count * n),
-                        _address(entry.grad, copy * count * n),
-                        _address(state.get("momentum"), copy * count * held),
-                        _address(state.get("position"), copy * count * held),
+                        _address(state.get("momentum"), copy * count * length),
+                        _address(state.get("position"), copy * count * length),
                         state["step"].data_ptr(),
                         _address(radii, copy * count),
                         count,
                         n,
+                        length,
                         entry.index,
-                        copy,
+                        entry.numbers[copy],
                         entry.group["seed"] or 0,
                         number,
                     ]
                 )
-                decays.append(float(entry.group["weight_decay"]))
+                decays.append(copy_values(entry.group["weight_decay"], entry.copies)[copy])
         self.table = self.upload(rows, torch.int64)
         self.decays = self.upload(decays, torch.float32)
-        self.chunks = {width: self.upload(blocks, torch.int32) for width, blocks in chunks.items()}
-
-    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
         first = self.entries[0]
         assert isinstance(first.constraint, Sphere)
-        letters = () if isinstance(dynamics, Overdamped) else dynamics.splitting.segments[0]
-        for width, chunks in self.chunks.items():
-            sphere[(len(chunks),)](
-                self.table,
-                self.decays,
-                chunks,
-                self.flags,
-                rates,
-                LETTERS=letter_code(letters),
-                COUNT=len(letters),
-                NOISE=dynamics.noisy,
-                SLACK=int(first.constraint.slack),
-                STORED="position" in first.state,
-                MAXIMIZE=bool(first.group["maximize"]),
-                weight_type=_TYPES[first.parameter.dtype],
-                grad_type=_TYPES[first.grad.dtype],
-                ROWS=max(1, _TILE // width),
-                WIDTH=width,
-                num_warps=max(4, min(16, width // 256)),
+        letters = _letters(dynamics)
+        self.launches = [
+            (
+                Launch(
+                    sphere,
+                    len(blocks),
+                    LETTERS=letter_code(letters),
+                    COUNT=len(letters),
+                    NOISE=dynamics.noisy,
+                    VARIES=dynamics.varies,
+                    SLACK=int(first.constraint.slack),
+                    STORED="position" in first.state,
+                    MAXIMIZE=bool(first.group["maximize"]),
+                    weight_type=_TYPES[first.parameter.dtype],
+                    grad_type=_TYPES[first.grad.dtype],
+                    ALIGNED=aligned,
+                    ROWS=max(1, _TILE // width),
+                    WIDTH=width,
+                    num_warps=max(4, min(16, width // 256)),
+                ),
+                self.upload(blocks, torch.int32),
             )
+            for (width, aligned), blocks in chunks.items()
+        ]
+
+    @staticmethod
+    def _at_multiples_of_16(entry: Entry) -> bool:
+        tensors = (entry.parameter, entry.grad, entry.state.get("momentum"), entry.state.get("position"))
+        return all(tensor is None or tensor.data_ptr() % 16 == 0 for tensor in tensors)
+
+    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+        for launch, chunks in self.launches:
+            launch(self.table, grads, self.decays, chunks, self.flags, rates)
 
 
 class OrthogonalMover(Fused):
     """Orthogonality: momenta by the elementwise kernels, drift and projections by the matrix kernels."""
 
-    def tabulate(self) -> None:
+    def tabulate(self, dynamics: Dynamics) -> None:
         # X lies in the weight, or in its float32 copy in the state
         places = [entry.state.get("position", entry.parameter) for entry in self.entries]
         matrices: list[Matrix] = []
@@ -174,21 +211,22 @@ class OrthogonalMover(Fused):
                 X = _address(place, copy * rows * columns)
                 P = _address(entry.state.get("momentum"), copy * rows * columns)
                 matrices.append(Matrix(X, P, rows, columns))
-        self.matrices = Matrices(matrices, self.upload)
-        if "momentum" in self.entries[0].state:
-            self.lines = _Lines(self, places)
+        overdamped = "momentum" not in self.entries[0].state
+        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=dynamics.varies)
+        if not overdamped:
+            self.lines = _Lines(self, places, counts=False)
         else:
-            # the overdamped step moves a copy of every X, laid out as the workspaces are
+            # the overdamped step moves a copy of every X, in one piece of memory
             self.flat = [torch.as_strided(place, (place.numel(),), (1,)) for place in places]
-            self.ahead = torch.empty(self.matrices.band_size, device=self.device)
+            self.ahead = torch.empty(self.matrices.copy_size, device=self.device)
             starts = [self.matrices.offsets[first] for first in firsts]
             self.copies = [
                 self.ahead[start : start + flat.numel()]
                 for start, flat in zip(starts, self.flat, strict=True)
             ]
-            self.lines = _Lines(self, self.copies)
+            self.lines = _Lines(self, self.copies, counts=False)
 
-    def launch(self, dynamics: Dynamics, rates: Tensor) -> None:
+    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
         stored = [entry for entry in self.entries if "position" in entry.state]
         for entry in stored:  # as Constraint.reconcile, but without asking whether there is an edit
             position = entry.state["position"]
@@ -196,32 +234,27 @@ class OrthogonalMover(Fused):
             position.copy_(torch.where(edited, entry.parameter.to(position.dtype), position))
         if isinstance(dynamics, Overdamped):
             torch._foreach_copy_(self.copies, self.flat)
-            self.lines.overdamped(self.flags, rates, noise=dynamics.noisy)
-            self.matrices.land(self.ahead, rates, momentum=False)
+            self.lines(dynamics, grads, rates, ())
+            self.matrices.drift(rates, self.ahead)
         else:
-            self._underdamped(dynamics, rates)
+            self._underdamped(dynamics, grads, rates)
         if stored:
             weights = [entry.parameter for entry in stored]
             torch._foreach_copy_(weights, [entry.state["position"] for entry in stored])
 
-    def _underdamped(self, dynamics: Underdamped, rates: Tensor) -> None:
-        """Runs of O and B on the momenta and, after each, their projection; A in between."""
+    def _underdamped(self, dynamics: Underdamped, grads: Tensor, rates: Tensor) -> None:
+        """Runs of O and B on the momenta without their projections, which the next A or the end makes."""
         run: list[tuple[str, float]] = []
         draws = 0
         for letter in dynamics.splitting.segments[0]:
             if letter[0] != "A":
                 run.append(letter)
                 continue
-            draws = self._momenta(run, rates, draws, noise=dynamics.noisy)
-            ahead = torch.empty(self.matrices.band_size, device=self.device)
-            self.matrices.tangent(rates, ahead)
-            self.matrices.land(ahead, rates, momentum=True)
+            if run:
+                self.lines(dynamics, grads, rates, run, draws)
+            draws += sum(letter == "O" for letter, _ in run)
             run = []
-        self._momenta(run, rates, draws, noise=dynamics.noisy)
-        self.matrices.tangent(rates)
-
-    def _momenta(self, run: list[tuple[str, float]], rates: Tensor, draws: int, *, noise: bool) -> int:
-        """Letters O and B of a run; returns how many draws the step has made so far."""
+            self.matrices.drift(rates)
         if run:
-            self.lines.underdamped(self.flags, rates, run, noise=noise, draw=draws)
-        return draws + sum(letter == "O" for letter, _ in run)
+            self.lines(dynamics, grads, rates, run, draws)
+            self.matrices.tangent()

@@ -1,4 +1,4 @@
-"""The launches of an orthogonality step: drift with its projection, and projection of momenta."""
+"""The launches of an orthogonality step: momenta made cotangent, and drifts with their projection."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 
 from colangevin.kernels import orthogonal as kernel
+from colangevin.kernels.launch import Launch
 
 __all__ = ["Matrices", "Matrix"]
 
-_BLOCK = 64
-_DEPTH = 32
+_TILE = 64  # rows of a tile, and columns of one of an s x s matrix
+_WIDE = 128  # columns of one of an s x r matrix
+_PART = torch.bfloat16  # two of which make up a float32 number
+# how much of a sum over r and of one over s is loaded at a time
+_LONG, _SHORT = 64, 32
 # As Orthogonal: who has not come to 1e-4 by then takes the polar factor. A launch that finds nothing left to
-# do costs a few microseconds. 20 iterations of Newton-Schulz are enough for steps up to h|P| = 300.
+# do costs a few microseconds. 24 iterations of Newton-Schulz are enough for steps up to h|P| = 300.
 _QUASI_NEWTON = 24
-_NEWTON_SCHULZ = 20
-# TF32 where the last correction repairs it or only the momentum tilts, three times TF32 (which is as good as
-# float32) for the error that decides and for the momentum's last projection.
-_COARSE, _FINE = "tf32", "tf32x3"
+_NEWTON_SCHULZ = 24
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Matrix:
         aligned = self.columns % 16 == 0 and self.configuration % 16 == 0 and self.momentum % 16 == 0
         return "aligned" if aligned else "wide"
 
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Size in a workspace: s and r rounded up to whole tiles."""
+        s, r = sorted((self.rows, self.columns))
+        return -(-s // _TILE) * _TILE, -(-r // _WIDE) * _WIDE
+
 
 class Matrices:
     """A table of matrices on one device, and the launches that move all of them.
@@ -46,120 +53,142 @@ class Matrices:
     Args:
         matrices: what is to be moved.
         upload: brings a table to their device.
+        overdamped: whether there are no momenta.
+        varies: whether there is a row of rates for each matrix.
     """
 
     def __init__(
-        self, matrices: Sequence[Matrix], upload: Callable[[Sequence[Any], torch.dtype], Tensor]
+        self,
+        matrices: Sequence[Matrix],
+        upload: Callable[[Sequence[Any], torch.dtype], Tensor],
+        *,
+        overdamped: bool,
+        varies: bool,
     ) -> None:
-        self.count = len(matrices)
-        #: where each matrix begins in the s x r workspaces; copies of one weight follow each other
+        self.count = -(-len(matrices) // 4) * 4  # every row of the tables of sizes begins at 16 bytes
+        #: where each matrix begins in the overdamped step's copy of the weights
         self.offsets: list[int] = []
         rows: list[list[int]] = []
         squares: list[list[int]] = []
         uppers: list[list[int]] = []
-        by_layout: dict[str, list[list[list[int]]]] = {}
-        band = square = 0
+        bands: dict[str, list[list[int]]] = {}
+        band = square = copied = 0
         for number, matrix in enumerate(matrices):
             s, r = sorted((matrix.rows, matrix.columns))
-            length = -(-s // 16) * 16
-            if matrix.layout == "aligned":
-                band = -(-band // 16) * 16
-            self.offsets.append(band)
-            rows.append([matrix.configuration, matrix.momentum, band, square, s, r, length])
-            high, long = range(-(-s // _BLOCK)), range(-(-r // _BLOCK))
-            full = [[number, i, j] for i in high for j in high]
-            upper = [tile for tile in full if tile[1] <= tile[2]]
-            squares += full
-            uppers += upper
-            tiles = by_layout.setdefault(matrix.layout, [[], [], []])
-            tiles[0] += [[number, i, k] for i in high for k in long]
-            tiles[1] += full
-            tiles[2] += upper
-            band += s * r
-            square += s * length
-        self.band_size, self.square_size = band, square
+            high, long = matrix.padded
+            if matrix.layout == "aligned":  # of several copies in a row only the first can need it
+                copied = -(-copied // 16) * 16
+            self.offsets.append(copied)
+            rows.append([matrix.configuration, matrix.momentum, band, square, copied, s, r, high, long])
+            tiles = _tiles(number, high, high, _TILE)
+            squares += tiles
+            uppers += [tile for tile in tiles if tile[1] <= tile[2]]
+            bands.setdefault(matrix.layout, []).extend(_tiles(number, high, long, _WIDE))
+            band += high * long
+            square += high * high
+            copied += s * r
+        self.band_size, self.square_size, self.copy_size = band, square, copied
         self.table = upload(rows, torch.int64)
-        self.squares = upload(squares, torch.int32)
-        self.uppers = upload(uppers, torch.int32)
-        self.layouts = {
-            layout: [upload(part, torch.int32) for part in tiles] for layout, tiles in by_layout.items()
-        }
         self.device = self.table.device
+        self._squares = upload(squares, torch.int32)
+        self._uppers = upload(uppers, torch.int32)
+        self._bands = {layout: upload(tiles, torch.int32) for layout, tiles in bands.items()}
+        self._compose(overdamped, varies)
 
-    def tangent(self, rates: Tensor, ahead: Tensor | None = None) -> None:
-        """Project the momenta, to the last digit unless a drift follows: then write X + a P to ``ahead``."""
-        S = torch.zeros(self.square_size, device=self.device)
-        out, precision = (S, _FINE) if ahead is None else (ahead, _COARSE)
-        for layout, (_, squares, _) in self.layouts.items():
-            kernel.inner[(len(squares),)](
-                self.table, squares, out, S, RIGHT="P", LAYOUT=layout, PRECISION=precision, BLOCK=_BLOCK,
-                DEPTH=_DEPTH,
-            )  # fmt: skip
-        kernel.symmetrise[(len(self.uppers),)](self.table, self.uppers, S, BLOCK=_BLOCK)
-        for layout, (bands, _, _) in self.layouts.items():
-            kernel.tangent[(len(bands),)](
-                self.table, bands, out, S, rates, AHEAD=ahead is not None, LAYOUT=layout, PRECISION=precision,
-                BLOCK=_BLOCK,
-            )  # fmt: skip
+    def _compose(self, overdamped: bool, varies: bool) -> None:
+        """Every launch, with what does not change from step to step."""
 
-    def land(self, ahead: Tensor, rates: Tensor, *, momentum: bool) -> None:
-        """Put ``ahead``, the step without constraint, onto the manifold and into the configurations."""
-        # zeros, because rows are read to the end of their padding
-        error, slope, M, spare, three, four = torch.zeros(6, self.square_size, device=self.device)
-        residuals = torch.zeros(_QUASI_NEWTON + 1, self.count, device=self.device)
-        sums, last = torch.zeros(3, self.count, device=self.device)[:2]
-        self._gram_error(ahead, error, M, residuals[0], sums, _COARSE)
-        for layout, (_, squares, _) in self.layouts.items():
-            kernel.inner[(len(squares),)](
-                self.table, squares, ahead, slope, RIGHT="X_bar", LAYOUT=layout, PRECISION=_COARSE,
-                BLOCK=_BLOCK, DEPTH=_DEPTH,
-            )  # fmt: skip
+        def over_uppers(function: Any, **constants: Any) -> Launch:
+            return Launch(function, len(self._uppers), **constants, BLOCK=_TILE)
+
+        def over_squares(function: Any, **constants: Any) -> Launch:
+            return Launch(function, len(self._squares), **constants, BLOCK=_TILE, num_stages=2)
+
+        def over_bands(function: Any, **constants: Any) -> list[tuple[Launch, Tensor]]:
+            constants.update(TALL=_TILE, WIDE=_WIDE, DEPTH=_SHORT)
+            return [
+                (Launch(function, len(tiles), LAYOUT=layout, **constants), tiles)
+                for layout, tiles in self._bands.items()
+            ]
+
+        momentum = not overdamped
+        self._split = over_bands(kernel.split, OVERDAMPED=overdamped)
+        self._inner = over_uppers(kernel.inner, DEPTH=_LONG)
+        self._tangent = over_bands(kernel.tangent, ONWARD=False)
+        self._tangent_onward = over_bands(kernel.tangent, ONWARD=True)
+        self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_LONG)
+        self._quasi_newton = over_uppers(kernel.quasi_newton, num_stages=2)
+        self._polar_start = over_squares(kernel.polar_start)
+        self._polar_factor = over_squares(kernel.polar_factor)
+        self._polar_step = over_squares(kernel.polar_step)
+        self._choose = over_squares(kernel.choose)
+        self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies)
+        self._examine = over_uppers(kernel.examine, MOMENTUM=momentum, DEPTH=_LONG)
+        self._correction = over_squares(kernel.correction, MOMENTUM=momentum)
+        self._correct = over_bands(kernel.correct, MOMENTUM=momentum)
+
+    def _run(self, launches: list[tuple[Launch, Tensor]], *arguments: Tensor) -> None:
+        for launch, tiles in launches:
+            launch(self.table, tiles, *arguments)
+
+    def _parts(self, count: int, size: int) -> list[Tensor]:
+        return list(torch.empty(count, size, dtype=_PART, device=self.device))
+
+    def tangent(self) -> None:
+        """Project the momenta."""
+        bands = self._parts(4, self.band_size)
+        S, A = torch.empty(2, self.square_size, device=self.device)
+        S_high, S_low = self._parts(2, self.square_size)
+        self._run(self._split, bands[0], *bands)
+        self._inner(self.table, self._uppers, *bands, S, A, S_high, S_low)
+        self._run(self._tangent, *bands, S_high, S_low)
+
+    def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
+        """Project the momenta, follow them, and land on the manifold; or land from ``ahead``."""
+        momentum = ahead is None
+        if ahead is None:
+            ahead = rates  # no kernel reads it
+        X_high, X_low, P_high, P_low, *landed_parts = self._parts(8 if momentum else 6, self.band_size)
+        bands = (X_high, X_low, P_high, P_low)
+        if not momentum:
+            landed_parts += landed_parts
+        U_high, U_low, C_high, C_low = self._parts(4, self.square_size)
+        S, A, E, B, M, spare, *polar = torch.empty(11, self.square_size, device=self.device)
+        zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
+        bound, last, *sizes = zeros
+        earlier = torch.full_like(bound, float("inf"))
+
+        self._run(self._split, ahead, *bands)
+        self._inner(self.table, self._uppers, *bands, S, A, U_high, U_low)
+        if momentum:
+            self._run(self._tangent_onward, *bands, U_high, U_low)
+        self._gram(self.table, self._uppers, P_high, P_low, S, A, rates, E, B, M, sizes[0], bound)
         for k in range(_QUASI_NEWTON):
-            kernel.quasi_newton[(len(self.uppers),)](
-                self.table, self.uppers, error, slope, M, spare, residuals[k], residuals[k + 1],
-                PRECISION=_COARSE, BLOCK=_BLOCK, num_stages=2,
-            )  # fmt: skip
-            M, spare = spare, M
-        size = residuals[_QUASI_NEWTON]
-        Z = self._polar(error, sums, size, (slope, spare, three, four))
+            self._quasi_newton(self.table, self._uppers, E, B, M, spare, earlier, sizes[k], sizes[k + 1])
+            M, spare, earlier = spare, M, sizes[k]
+        size = sizes[_QUASI_NEWTON]
+        Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
+        self._choose(self.table, self._squares, M, Z, bound, size, A, spare, U_high, U_low)
         landed = torch.empty(self.band_size, device=self.device)
-        for layout, (bands, _, _) in self.layouts.items():
-            kernel.land[(len(bands),)](
-                self.table, bands, ahead, landed, M, Z, sums, size, rates,
-                MOMENTUM=momentum, LAYOUT=layout, PRECISION=_COARSE, BLOCK=_BLOCK,
-            )  # fmt: skip
-        self._gram_error(landed, error, spare, last, torch.empty_like(sums), _FINE)
-        kernel.correction[(len(self.squares),)](
-            self.table, self.squares, error, M, PRECISION=_COARSE, BLOCK=_BLOCK
-        )
-        for layout, (bands, _, _) in self.layouts.items():
-            kernel.correct[(len(bands),)](
-                self.table, bands, landed, M, last, MOMENTUM=momentum, LAYOUT=layout, PRECISION=_COARSE,
-                BLOCK=_BLOCK,
-            )  # fmt: skip
+        self._run(self._land, ahead, *bands, U_high, U_low, size, rates, landed, *landed_parts)
+        self._examine(self.table, self._uppers, *landed_parts, E, S, last)
+        self._correction(self.table, self._squares, E, S, spare, C_high, C_low, U_high, U_low)
+        self._run(self._correct, landed, *landed_parts[:2], C_high, C_low, U_high, U_low, last)
 
-    def _gram_error(
-        self, matrices: Tensor, error: Tensor, half: Tensor, size: Tensor, sums: Tensor, precision: str
-    ) -> None:
-        for layout, (_, _, uppers) in self.layouts.items():
-            kernel.gram_error[(len(uppers),)](
-                self.table, uppers, matrices, error, half, size, sums,
-                LAYOUT=layout, PRECISION=precision, BLOCK=_BLOCK, DEPTH=_DEPTH,
-            )  # fmt: skip
-
-    def _polar(self, error: Tensor, sums: Tensor, size: Tensor, spare: Sequence[Tensor]) -> Tensor:
+    def _polar(
+        self, E: Tensor, bound: Tensor, size: Tensor, sizes: Sequence[Tensor], spare: Sequence[Tensor]
+    ) -> Tensor:
         """Newton-Schulz for the matrices on which quasi-Newton failed; the others' programs end at once."""
-        Y, Z, Y_new, Z_new = spare
-        T = torch.zeros_like(Y)
-        grid = (len(self.squares),)
-        sizes = torch.zeros(_NEWTON_SCHULZ + 1, self.count, device=self.device)
-        kernel.polar_start[grid](self.table, self.squares, error, sums, size, Y, Z, sizes[0], BLOCK=_BLOCK)
+        Y, Z, Y_new, Z_new, T = spare
+        tiles = self._squares
+        self._polar_start(self.table, tiles, E, bound, size, Y, Z, sizes[0])
         for k in range(_NEWTON_SCHULZ):
-            kernel.polar_factor[grid](
-                self.table, self.squares, Y, Z, T, sizes[k], sizes[k + 1], PRECISION=_FINE, BLOCK=_BLOCK
-            )
-            kernel.polar_step[grid](
-                self.table, self.squares, Y, Z, T, Y_new, Z_new, sizes[k], PRECISION=_FINE, BLOCK=_BLOCK
-            )
+            self._polar_factor(self.table, tiles, Y, Z, T, sizes[k], sizes[k + 1])
+            self._polar_step(self.table, tiles, Y, Z, T, Y_new, Z_new, sizes[k])
             Y, Y_new, Z, Z_new = Y_new, Y, Z_new, Z
         return Z
+
+
+def _tiles(number: int, rows: int, columns: int, wide: int) -> list[list[int]]:
+    """Every tile of a matrix: its number, and the tile's place down and across."""
+    return [[number, i, j] for i in range(rows // _TILE) for j in range(columns // wide)]

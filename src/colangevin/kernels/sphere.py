@@ -11,9 +11,9 @@ from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
 
 __all__ = ["COLUMNS", "sphere"]
 
-#: columns of the table: addresses of weight, gradient, momentum, position (0 when it is the weight itself),
-#: step count and radii (one a row), number of rows, entries of a row, index among the optimizer's parameters,
-#: number of the copy, seed, number of the flag
+#: columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count
+#: and radii (one a row), number of rows, entries of a row, length of a row of momentum and position with its
+#: padding, index among the optimizer's parameters, number of the copy, seed, number of the flag
 COLUMNS = 12
 _COLUMNS = tl.constexpr(COLUMNS)
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
@@ -43,18 +43,21 @@ def _noise(key, element):
 @triton.jit
 def sphere(
     table,  # int64 (weights, COLUMNS)
+    grads,  # int64 (weights,): addresses of the gradients
     decays,  # float32 (weights,): weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block of rows in its weight
     flags,  # int32 (parameters,): set where a gradient is not finite
-    rates,  # float32 (4,): a, b, c, d of one letter each; overdamped: -, h, -, sigma
+    rates,  # float32: a, b, c, d of one letter each, overdamped -, h, -, sigma; a row or one for each weight
     LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O; 0: overdamped
     COUNT: tl.constexpr,
     NOISE: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     SLACK: tl.constexpr,
     STORED: tl.constexpr,  # whether the position is kept apart from the weight
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
+    ALIGNED: tl.constexpr,  # whether rows begin at multiples of four entries
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
@@ -63,28 +66,33 @@ def sphere(
     weight = tl.load(chunks + 2 * program)
     line = table + weight * _COLUMNS
     weight_at = tl.load(line).to(tl.pointer_type(weight_type))
-    grad_at = tl.load(line + 1).to(tl.pointer_type(grad_type))
-    momentum_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
-    position_at = tl.load(line + 3).to(tl.pointer_type(tl.float32))
-    radii_at = tl.load(line + 5).to(tl.pointer_type(tl.float32))
-    rows, n = tl.load(line + 6), tl.load(line + 7)
+    grad_at = tl.load(grads + weight).to(tl.pointer_type(grad_type))
+    momentum_at = tl.load(line + 1).to(tl.pointer_type(tl.float32))
+    position_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
+    radii_at = tl.load(line + 4).to(tl.pointer_type(tl.float32))
+    rows, n, length = tl.load(line + 5), tl.load(line + 6), tl.load(line + 7)
+    if ALIGNED:
+        n, length = tl.multiple_of(n, 4), tl.multiple_of(length, 4)
+        weight_at, grad_at = tl.multiple_of(weight_at, 16), tl.multiple_of(grad_at, 16)
+        momentum_at, position_at = tl.multiple_of(momentum_at, 16), tl.multiple_of(position_at, 16)
     decay = tl.load(decays + weight)
+    rates += weight * 4 * VARIES
     a, b = tl.load(rates), tl.load(rates + 1)
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
     first = tl.load(chunks + 2 * program + 1).to(tl.int64) * ROWS
     weight_at += first * n
     grad_at += first * n
-    momentum_at += first * (n + SLACK)
-    position_at += first * (n + SLACK)
+    momentum_at += first * length
+    position_at += first * length
     row = tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     exists = row < rows - first
     here = exists & (column < n)
-    held = exists & (column < n + SLACK)
+    held = exists & (column < length)  # and the padding, which is 0
     place = row * n + column
-    slot = row * (n + SLACK) + column
-    element = first * (n + SLACK) + slot
+    slot = row * length + column
+    element = (first + row) * (n + SLACK) + column
     r = tl.load(radii_at + first + row, mask=exists, other=1.0)
     unit = 1.0 / r
     theta = tl.load(weight_at + place, mask=here, other=0.0).to(tl.float32)
@@ -119,7 +127,7 @@ def sphere(
     if LETTERS == 0:
         x_bar = x - b * (grad * unit)
         if NOISE:
-            x_bar += tl.where(held, d * unit * _noise(_key(line, 0), element), 0.0)
+            x_bar += tl.where(column < n + SLACK, d * unit * _noise(_key(line, 0), element), 0.0)
         x_new = _normalise(x_bar, x)
     else:
         old = tl.load(momentum_at + slot, mask=held, other=0.0)
@@ -140,7 +148,9 @@ def sphere(
             else:
                 p = c * p
                 if NOISE:
-                    p = _tangent(x_new, p + tl.where(held, d * _noise(_key(line, draw), element), 0.0))
+                    p = _tangent(
+                        x_new, p + tl.where(column < n + SLACK, d * _noise(_key(line, draw), element), 0.0)
+                    )
                 draw += 1
         tl.store(momentum_at + slot, tl.where(finite, p, old), mask=held)
 
@@ -154,7 +164,7 @@ def sphere(
 def _key(line, draw):
     """Key of a draw: seed, step, parameter, copy, segment 0, draw."""
     key = mix(tl.load(line + 10).to(tl.uint64) + 0x9E3779B97F4A7C15)
-    step = tl.load(tl.load(line + 4).to(tl.pointer_type(tl.int64)))
+    step = tl.load(tl.load(line + 3).to(tl.pointer_type(tl.int64)))
     key = extend(key, step)
     key = extend(key, tl.load(line + 8))
     key = extend(key, tl.load(line + 9))

@@ -1,5 +1,6 @@
 """The engine under every optimizer here: gather, check, step, write."""
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from colangevin.optim.checks import check_parameter, number
 from colangevin.optim.entry import Entry
 from colangevin.optim.guards import check_gradients, warn_at_rest
 from colangevin.optim.plan import Plan, gradient_layouts
+from colangevin.optim.sweep import Sweep
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
@@ -35,9 +37,11 @@ class ConstrainedOptimizer(Optimizer):
     #: options of a group that its dynamics depends on
     _options: ClassVar[tuple[str, ...]]
     _entries: list[Entry] | None
+    _parameters: list[Tensor]
+    _states: list[dict[str, Any] | None]
     _known_groups: list[tuple[Any, ...]]
     _plan: Plan | None
-    _known_options: tuple[list[list[Any]], list[Any]] | None
+    _known_options: list[Any]
     _known_dynamics: list[Dynamics]
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
@@ -121,7 +125,7 @@ class ConstrainedOptimizer(Optimizer):
             ConvergenceError: when an ``Implicit`` constraint finds no point to go to.
         """
         dynamics = self._all_dynamics()
-        segments = max((each.segments for each in dynamics), default=1)
+        segments = max([1, *(each.segments for each in dynamics)])
         if segments > 1 and closure is None:
             self._refuse_without_closure(dynamics)
         loss = None
@@ -141,23 +145,23 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
+    @torch.compiler.disable
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
-        options = [[group[name] for name in self._options] for group in self.param_groups]
-        decays = [group["weight_decay"] for group in self.param_groups]
-        if any(isinstance(value, Tensor) for values in (*options, decays) for value in values):
-            self._known_options = None
-        elif (options, decays) == self._known_options:
+        names = (*self._options, "weight_decay")
+        known = [group[name] for group in self.param_groups for name in names]
+        if _same(known, self._known_options):
             return self._known_dynamics
-        else:
-            self._known_options = options, decays
+        options = [[group[name] for name in self._options] for group in self.param_groups]
         dynamics: list[Dynamics] = []
         for position, (group, values) in enumerate(zip(self.param_groups, options, strict=True)):
-            number(group, "weight_decay", where=f"param_groups[{position}]")
+            where = f"param_groups[{position}]"
+            number(group, "weight_decay", where=where)
             twins = (k for k in range(position) if _identical(options[k], values))
             twin = next(twins, None)
-            where = f"param_groups[{position}]"
             dynamics.append(self._dynamics(group, where) if twin is None else dynamics[twin])
+        # what lies in a tensor may change without its being replaced
+        self._known_options = [] if any(isinstance(value, Tensor) for value in known) else known
         self._known_dynamics = dynamics
         return dynamics
 
@@ -172,14 +176,20 @@ class ConstrainedOptimizer(Optimizer):
 
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        for sweep, each in self._all_but_sweeps(dynamics, segment):
+            sweep.advance(each, segment, last=segment == each.segments - 1)
+
+    @torch.compiler.disable
+    def _all_but_sweeps(self, dynamics: list[Dynamics], segment: int) -> list[tuple[Sweep, Dynamics]]:
+        """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
         plan = self._plan_for(dynamics, segment)
         active = plan.active
         for fused in plan.fused:
             fused.raise_if_flagged()
-        hosted = {bucket.position: dynamics[bucket.position].on_host() for bucket in plan.buckets}
-        check_gradients(plan.buckets, hosted)
+        hosted = {each.position: dynamics[each.position].on_host() for each in plan.plain}
+        check_gradients(plan.plain, hosted)
         plan.check_edits()
-        if any(dynamics[entry.position].noisy for entry in active):
+        if plan.noisy:
             self._draw_seed()
         # what can fail is computed before anything is written, so that a failure changes nothing
         fallible = [bucket for bucket in plan.buckets if bucket.constraint.fallible]
@@ -188,13 +198,14 @@ class ConstrainedOptimizer(Optimizer):
             bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
         for bucket in plan.buckets:
             if not bucket.constraint.fallible:
-                q, p = bucket.compute(hosted[bucket.position], segment)
-                bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
+                last = segment == dynamics[bucket.position].segments - 1
+                bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
             fused.advance(dynamics[fused.position])
-        for entry in active:
-            if entry.parameter not in self.state:
+        if None in self._states:
+            for entry in active:
                 self.state[entry.parameter] = entry.state
+        return [(sweep, hosted[sweep.position]) for sweep in plan.sweeps]
 
     def _roster(self) -> list[Entry]:
         """Every parameter, as long as the groups stay as they are."""
@@ -209,16 +220,21 @@ class ConstrainedOptimizer(Optimizer):
                 for parameter, name in zip(group["params"], self._names(position), strict=True):
                     entries.append(Entry(parameter, name, len(entries), position, group))
             self._entries, self._known_groups, self._plan = entries, groups, None
+            self._parameters, self._states = [entry.parameter for entry in entries], []
         return self._entries
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
         """Who moves with whom: as in the last step, when that still fits."""
         entries = self._roster()
-        layouts = gradient_layouts(entries, [entry.parameter.grad for entry in entries])
-        state = self.state
-        for entry in entries:
-            entry.grad = entry.parameter.grad
-            entry.state = state.get(entry.parameter, {})
+        grads = [parameter.grad for parameter in self._parameters]
+        layouts = gradient_layouts(grads)
+        for entry, grad in zip(entries, grads, strict=True):
+            entry.grad = grad
+        states = list(map(self.state.get, self._parameters))
+        if not _same(states, self._states):
+            for entry, state in zip(entries, states, strict=True):
+                entry.state = {} if state is None else state
+        self._states = states
         plan = self._plan
         if plan is None or not plan.fits(layouts, dynamics, segment):
             plan = self._plan = Plan(entries, layouts, dynamics, segment)
@@ -228,7 +244,7 @@ class ConstrainedOptimizer(Optimizer):
         """Drop everything derived from groups and state."""
         self._entries = None
         self._plan = None
-        self._known_options = None
+        self._known_options = []
 
     def _draw_seed(self) -> None:
         """Give every group that has no seed one and the same, from torch's generator."""
@@ -281,6 +297,11 @@ class ConstrainedOptimizer(Optimizer):
         """Restore from a pickle or a deep copy."""
         super().__setstate__(state)
         self._forget()
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    """Whether two lists hold the same objects; lists that hold None or nothing do not count."""
+    return bool(one) and len(one) == len(other) and None not in one and all(map(operator.is_, one, other))
 
 
 def _identical(one: list[Any], other: list[Any]) -> bool:

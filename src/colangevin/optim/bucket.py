@@ -25,6 +25,10 @@ class Bucket:
     position: int  # of a group whose dynamics it follows
     entries: list[Entry] = field(default_factory=list)
 
+    def advance(self, dynamics: Dynamics, segment: int, *, last: bool) -> None:
+        """Move every parameter through a segment of the step; the last one completes it."""
+        self.write(*self.compute(dynamics, segment), last=last)
+
     def compute(self, dynamics: Dynamics, segment: int) -> tuple[Tensor, Tensor | None]:
         """Configuration and momentum after a segment of the step; nothing is written."""
         try:

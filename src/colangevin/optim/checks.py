@@ -51,7 +51,7 @@ def _number_for_each(
     value: Tensor, option: str, replicas: int, below: float, rule: str, where: str
 ) -> Tensor:
     """An option with a number for each replica, which lies on a device unread."""
-    if value.shape != (replicas,):
+    if not replicas or value.shape != (replicas,):
         raise ConstraintError(
             f"{option}: a tensor of shape {tuple(value.shape)} in {where}, which has replicas={replicas}: "
             "must be one number, or in a group of n replicas a tensor of shape (n,)."

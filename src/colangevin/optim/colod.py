@@ -23,6 +23,9 @@ class CoLod(ConstrainedOptimizer):
     multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
     temperature T is ``temperature=T / N``.
 
+    In a group of n replicas ``lr``, ``temperature`` and ``weight_decay`` may be tensors of shape
+    (n,), one number for each.
+
     Leimkuhler et al. 2021, Eqs. 7 and 41, Algorithm 1.
 
     Args:

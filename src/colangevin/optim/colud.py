@@ -27,6 +27,9 @@ class CoLud(ConstrainedOptimizer):
     temperature multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
     temperature T is ``temperature=T / N``. OBA and BOA sample to first order in h, BAOAB to second.
 
+    In a group of n replicas ``lr``, ``friction``, ``temperature`` and ``weight_decay`` may be tensors
+    of shape (n,), one number for each.
+
     Leimkuhler et al. 2021, Eqs. 12 and 13, Algorithm 2.
 
     Args:

@@ -9,9 +9,11 @@ from torch import Tensor
 from colangevin.constraints import Constraint, Free
 from colangevin.constraints.base import state_dtype
 from colangevin.errors import label
-from colangevin.integrators.rates import factor, largest
+from colangevin.integrators.rates import factor, host, largest, varies
 
 __all__ = ["Entry", "state_shape"]
+
+_LONG_ROW = 64  # entries from which on a row is worth padding
 
 
 class Entry:
@@ -48,7 +50,13 @@ class Entry:
         self.dtype = state_dtype(parameter.dtype)
         self.numel = parameter.numel()
         self.grad: Tensor | Any = parameter.grad
-        self._written: tuple[int, int, float] | None = None
+        self._written: tuple[float, ...] | None = None
+        self._untouched = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether its copies decay each by a number of its own."""
+        return varies(self.group["weight_decay"])
 
     @property
     def label(self) -> str:
@@ -57,21 +65,20 @@ class Entry:
 
     # ---- before a step ---------------------------------------------------------------------------
 
-    @property
-    def untouched(self) -> bool:
+    def look(self) -> bool:
         """Whether only the optimizer wrote the parameter since its last step, as far as one can tell."""
-        return self._written is not None and self._written == self._fingerprint()
+        self._untouched = self._written is not None and self._written == self._fingerprint()
+        return self._untouched
 
     def remember(self) -> None:
         """Note what the parameter looks like after a step of ours."""
         self._written = self._fingerprint()
 
-    def _fingerprint(self) -> tuple[int, int, float]:
+    def _fingerprint(self) -> tuple[float, ...]:
         """Changes when the parameter is replaced or written; on the CPU, through ``.data`` too."""
         parameter = self.parameter
         watched = parameter.device.type == "cpu" and not isinstance(self.constraint, Free)
-        total = float(parameter.detach().sum()) if watched else 0.0
-        return parameter._version, parameter.data_ptr(), total
+        return parameter._version, parameter.data_ptr(), *(_checksum(parameter.detach()) if watched else ())
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -86,9 +93,19 @@ class Entry:
             return self.constraint.reconcile(weight, self._configured(self.state["position"]))
         weight = weight.to(self.dtype)
         # a weight that a step wrote is read as it is, also after a checkpoint, a copy or an undone step
-        if "step" in self.state and (self.untouched or self.constraint.settled(weight)):
+        if "step" in self.state and (self._untouched or self.constraint.settled(weight)):
             return self.constraint.read(weight)
         return self.constraint.lift(weight)
+
+    def settle(self, *, momentum: bool) -> None:
+        """Make the state a step needs: the position of the weight as it is now, and the momentum."""
+        if self.constraint.keeps_position(self.parameter.dtype) and not (
+            "position" in self.state and self._untouched
+        ):
+            q = self.configuration()
+            self.allocate("position").copy_(q.reshape(self.state_shape))
+        if momentum:
+            self.allocate("momentum")
 
     def momentum(self) -> Tensor:
         """The stored momentum, or zero: p = 0 makes the first step that of torch.optim.SGD."""
@@ -102,7 +119,9 @@ class Entry:
         if self.group["maximize"]:
             grad = -grad
         if largest(self.group["weight_decay"]):
-            decay, weight = factor(self.group["weight_decay"], self.stack(self.parameter).to(self.dtype))
+            decay, weight = factor(
+                host(self.group["weight_decay"]), self.stack(self.parameter).to(self.dtype)
+            )
             grad = torch.add(grad, weight, alpha=decay)
         return grad
 
@@ -132,18 +151,36 @@ class Entry:
     def allocate(self, key: str) -> Tensor:
         """The tensor of the state under ``key``, made when it is missing.
 
-        It has the parameter's shape and memory format where q has as many entries, so that both can be
-        walked through together; with slack it has the shape of q.
-
         Returns:
             The tensor.
         """
         if key not in self.state:
-            self.state[key] = torch.zeros(self.state_shape, dtype=self.dtype, device=self.parameter.device)
-            if self.state_shape == tuple(self.parameter.shape):
-                self.state[key] = torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
+            self.state[key] = self._room()
         tensor: Tensor = self.state[key]
         return tensor
+
+    def align(self, key: str) -> None:
+        """Move a tensor of the state that came with a checkpoint to where :meth:`allocate` would put it."""
+        room = self._room()
+        if self.state[key].stride() != room.stride():
+            self.state[key] = room.copy_(self.state[key])
+
+    def _room(self) -> Tensor:
+        """Zeros for a tensor of the state.
+
+        They have the parameter's shape and memory format where q has as many entries, so that both can be
+        walked through together. With slack they have the shape of q, and long rows are padded so that each
+        begins at a multiple of 16 bytes.
+
+        Returns:
+            The tensor.
+        """
+        shape = self.state_shape
+        if shape == tuple(self.parameter.shape):
+            return torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
+        length = shape[-1] if shape[-1] < _LONG_ROW else -(-shape[-1] // 4) * 4
+        room = torch.zeros(*shape[:-1], length, dtype=self.dtype, device=self.parameter.device)
+        return room[..., : shape[-1]]
 
     @property
     def state_shape(self) -> tuple[int, ...]:
@@ -159,6 +196,21 @@ class Entry:
     def _configured(self, tensor: Tensor) -> Tensor:
         """A tensor of the state in the shape of stacked configurations."""
         return tensor.reshape(self.copies, *self.configuration_shape)
+
+
+# integers of a weight's size, whose sums see a change of any single bit
+_BITS = {
+    torch.float64: torch.int64,
+    torch.float32: torch.int32,
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+}
+
+
+def _checksum(weight: Tensor) -> tuple[float, ...]:
+    """Two sums over a weight: of its bits, which sees every small change, and one that sees its order."""
+    flat, bits, half = weight.reshape(-1), _BITS[weight.dtype], weight.numel() // 2
+    return int(flat.view(bits).sum(dtype=bits)), float(flat[:half].dot(flat[half : 2 * half]))
 
 
 def state_shape(

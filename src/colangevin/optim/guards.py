@@ -11,11 +11,12 @@ from colangevin.constraints import Circle, Free
 from colangevin.errors import NonFiniteError, label
 from colangevin.integrators.rates import largest
 from colangevin.optim.bucket import Bucket, Dynamics
+from colangevin.optim.sweep import Sweep
 
 __all__ = ["check_gradients", "warn_at_rest"]
 
 
-def check_gradients(buckets: list[Bucket], dynamics: Mapping[int, Dynamics]) -> None:
+def check_gradients(buckets: Sequence[Bucket | Sweep], dynamics: Mapping[int, Dynamics]) -> None:
     """Raise for NaN and Inf, and cut gradients so large that a square of theirs would overflow.
 
     Args:

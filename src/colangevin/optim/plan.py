@@ -7,32 +7,17 @@ from colangevin.errors import ConstraintError
 from colangevin.kernels import Family, family, mover
 from colangevin.optim.bucket import Bucket, Dynamics
 from colangevin.optim.entry import Entry
+from colangevin.optim.sweep import Sweep, sweeps
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
-#: dtype and strides of a gradient; None when there is none
-Layout = tuple[torch.dtype, tuple[int, ...]] | None
+#: dtype of a gradient, and its strides unless it is contiguous; None when there is none
+Layout = tuple[torch.dtype, bool | tuple[int, ...]] | None
 
 
-def gradient_layouts(entries: list[Entry], grads: list[Tensor | None]) -> list[Layout]:
-    """How the gradients lie in memory.
-
-    Args:
-        entries: every parameter.
-        grads: their gradients.
-
-    Returns:
-        For each its dtype and strides, or None.
-
-    Raises:
-        ConstraintError: for a sparse gradient.
-    """
-    for entry, grad in zip(entries, grads, strict=True):
-        if grad is not None and grad.layout is not torch.strided:
-            raise ConstraintError(
-                f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
-            )
-    return [None if grad is None else (grad.dtype, grad.stride()) for grad in grads]
+def gradient_layouts(grads: list[Tensor | None]) -> list[Layout]:
+    """How gradients lie in memory."""
+    return [None if grad is None else (grad.dtype, grad.is_contiguous() or grad.stride()) for grad in grads]
 
 
 class Plan:
@@ -43,6 +28,9 @@ class Plan:
         layouts: of their gradients.
         dynamics: of every group.
         segment: of the step; groups whose splitting has ended sit it out.
+
+    Raises:
+        ConstraintError: for a sparse gradient.
     """
 
     def __init__(
@@ -52,13 +40,21 @@ class Plan:
         self.dynamics = dynamics
         self.forms = _forms(dynamics)
         self.segment = segment
+        self.noisy = any(each.noisy for each in dynamics)
         self.active = [
             entry
             for entry, layout in zip(entries, layouts, strict=True)
             if layout is not None and entry.numel and segment < dynamics[entry.position].segments
         ]
+        for entry in self.active:
+            if entry.grad.layout is not torch.strided:
+                raise ConstraintError(
+                    f"{entry.label}: sparse gradients are not supported; build the embedding with "
+                    "sparse=False."
+                )
         first = _first_alike(dynamics)
         buckets: dict[object, Bucket] = {}
+        sweeping: dict[object, Sweep] = {}
         families: dict[tuple[int, Family], list[Entry]] = {}
         for entry in self.active:
             alike = first[entry.position]
@@ -66,12 +62,18 @@ class Plan:
             if kind is not None:
                 families.setdefault((alike, kind), []).append(entry)
                 continue
-            constraint = entry.constraint
+            constraint, dtype = entry.constraint, entry.parameter.dtype
+            if sweeps(entry) and not (entry.varies or dynamics[entry.position].varies):
+                sweep = sweeping.setdefault((entry.position, dtype), Sweep(constraint, entry.position))
+                sweep.entries.append(entry)
+                continue
             together: object = entry.index
             if constraint.stacks:
-                together = (alike, constraint, entry.shape, entry.parameter.dtype, entry.parameter.device)
+                together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
+        self.sweeps = list(sweeping.values())
+        self.plain: list[Bucket | Sweep] = [*self.buckets, *self.sweeps]
         self.fused = [mover(kind, members) for (_, kind), members in families.items()]
 
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
@@ -82,7 +84,7 @@ class Plan:
 
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [entry for bucket in self.buckets for entry in bucket.entries if not entry.untouched]
+        suspects = [entry for each in self.plain for entry in each.entries if not entry.look()]
         suspects += [entry for fused in self.fused for entry in fused.touched()]
         for entry in suspects:
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)

@@ -25,6 +25,9 @@ class ConstrainedSGD(ConstrainedOptimizer):
     With momentum and noise the sampled temperature is low by the factor :math:`(1 + \mu)/2`, whatever the
     learning rate: to sample rather than to train, use :class:`CoLud` with ``splitting="BAOAB"``.
 
+    In a group of n replicas ``lr``, ``temperature`` and ``weight_decay`` may be tensors of shape
+    (n,), one number for each.
+
     Leimkuhler et al. 2021, section "Discretization of Constrained Langevin Dynamics".
 
     Args:

@@ -68,18 +68,9 @@
   const sized = new ResizeObserver((entries) => {
     for (const { target } of entries) if (target.dataset.drawn && target.data) Plotly.Plots.resize(target);
   });
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (entry.isIntersecting && !entry.target.dataset.drawn) {
-        entry.target.dataset.drawn = "yes";
-        draw(entry.target);
-      }
-    }
-  }, { rootMargin: "400px" });
   const plot = (id, figure) => {
     const div = make("div", { class: "plot", id });
     plots.set(div, figure);
-    seen.observe(div);
     sized.observe(div);
     return div;
   };
@@ -318,6 +309,16 @@
     if (experiment.parts[0].gradients) place.append(gradientCard(experiment, state));
   }
 
+  // One plot at a time, from above, so that the page answers while the later ones are drawn.
+  const waiting = [...plots.keys()];
+  const drawNext = () => {
+    const div = waiting.shift();
+    if (!div) return;
+    div.dataset.drawn = "yes";
+    draw(div);
+    setTimeout(drawNext);
+  };
+
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const button = document.getElementById("theme");
   const show = (theme) => {
@@ -328,4 +329,5 @@
   button.addEventListener("click", () => show(root.dataset.theme === "dark" ? "light" : "dark"));
   system.addEventListener("change", () => show(system.matches ? "dark" : "light"));
   show(system.matches ? "dark" : "light");
+  drawNext();
 })();

@@ -1,0 +1,70 @@
+"""The methods of this library."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+import colangevin as cl
+from benchmarks.contender import LR, MOMENTUM, Contender, Run, optimizer_run, orthogonality
+
+__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL"]
+
+RADIUS = 2.0  # above every starting weight and every starting row
+TEMPERATURE = 1e-6
+
+
+def _build(
+    constraint: cl.Constraint, least_dim: int, temperature: float
+) -> Callable[[list[Tensor], float], Run]:
+    """Constrain weights of at least so many dimensions, leave the others free."""
+
+    def build(weights: list[Tensor], size: float) -> Run:
+        bound = [weight for weight in weights if weight.dim() >= least_dim]
+        free = [weight for weight in weights if weight.dim() < least_dim]
+        if isinstance(constraint, cl.Sphere) and not constraint.slack:
+            for weight in bound:
+                constraint.init_(weight)
+        groups = [{"params": bound, "constraint": constraint}, {"params": free}]
+        optimizer = cl.ConstrainedSGD(
+            [group for group in groups if group["params"]],
+            lr=LR,
+            momentum=MOMENTUM,
+            temperature=temperature,
+            seed=0,
+        )
+
+        def error() -> float:
+            if isinstance(constraint, cl.Orthogonal):
+                return orthogonality(bound)
+            return max(cl.diagnostics.violation(optimizer).values())
+
+        return optimizer_run(
+            optimizer, weights, size, error=None if isinstance(constraint, cl.Free) else error
+        )
+
+    return build
+
+
+def _contender(
+    method: str,
+    constraint: cl.Constraint,
+    words: int,
+    *also: str,
+    least_dim: int = 0,
+    temperature: float = 0.0,
+) -> Contender:
+    build = _build(constraint, least_dim, temperature)
+    return Contender(method, "colangevin", build, words, ("graph", *also))
+
+
+CIRCLE = _contender("circle", cl.Circle(RADIUS), 7, "compiled")
+CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 7, "compiled", temperature=TEMPERATURE)
+ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
+#: rows have a direction only from two entries on, so that vectors are left free by the spheres
+ELEMENTWISE = (
+    _contender("free", cl.Free(), 5),
+    CIRCLE,
+    CIRCLE_NOISY,
+    _contender("sphere, slack", cl.Sphere(RADIUS), 7, least_dim=2),
+    _contender("sphere", cl.Sphere(RADIUS, slack=False), 5, least_dim=2),
+)

@@ -1,0 +1,190 @@
+"""Elementwise parameters in plain torch, walked through in blocks that stay in the cache."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints import Constraint
+from colangevin.constraints.base import plus
+from colangevin.integrators import overdamped, underdamped
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.noise import normal, stream, streams
+from colangevin.optim.bucket import Dynamics
+from colangevin.optim.entry import Entry
+
+__all__ = ["Sweep", "sweeps"]
+
+#: step size and noise scale of an overdamped step, or the letters of an underdamped one
+Numbers = overdamped.Numbers | list[underdamped.Move]
+
+# Elements worked on at a time: the dozen passes of a step over 0.25 MB each stay in the cache, and blocks
+# twice as long as torch's grain still go to two threads.
+_BLOCK = 1 << 16
+
+
+def sweeps(entry: Entry) -> bool:
+    """Whether a parameter can be walked through as one line of memory, with its gradient and its state.
+
+    Args:
+        entry: a parameter with its gradient.
+
+    Returns:
+        Whether its elements move alone and lie in the order in which their noise comes.
+    """
+    tensors = [entry.parameter, entry.grad, entry.state.get("position"), entry.state.get("momentum")]
+    return (
+        entry.constraint.elementwise
+        and entry.parameter.device.type == "cpu"
+        and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
+    )
+
+
+class Piece(NamedTuple):
+    """A stretch of a parameter's elements: within one of its copies, or a number of whole copies."""
+
+    entry: Entry
+    start: int
+    stop: int
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """The same stretch of a tensor that lies like the parameter."""
+        flat = tensor.view(-1)
+        return flat if self.stop - self.start == flat.numel() else flat[self.start : self.stop]
+
+    def noise(self, words: tuple[int, int], width: int) -> Tensor:
+        """The normals of the stretch, ``width`` an element; ``words`` are segment and draw."""
+        entry = self.entry
+        size = entry.numel // entry.copies
+        first, last = self.start // size, -(-self.stop // size)
+        parameter = stream(entry.group["seed"], entry.step, entry.index)
+        keys = streams([parameter], [entry.numbers[first:last]], *words)
+        count = min(size, self.stop - self.start) * width
+        skip = (self.start - first * size) * width
+        noise = normal(keys, (count,), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
+        return noise.reshape(-1) if width == 1 else noise.reshape(-1, width)
+
+
+class Operands(NamedTuple):
+    """What one block of a step reads and writes: a flat tensor a piece, and the noise of all."""
+
+    theta: list[Tensor]
+    position: list[Tensor]  # empty where q is the weight itself
+    momentum: list[Tensor]
+    grad: list[Tensor]
+    noise: list[Tensor]
+
+
+class Sweep:
+    """The parameters of one group and dtype that one elementwise constraint holds.
+
+    Args:
+        constraint: what holds them.
+        position: of their group.
+    """
+
+    def __init__(self, constraint: Constraint, position: int) -> None:
+        self.constraint = constraint
+        self.position = position
+        self.entries: list[Entry] = []
+
+    def advance(self, dynamics: Dynamics, segment: int, *, last: bool) -> None:
+        """Move every parameter through a segment of the step; the last one completes it.
+
+        A compiled step traces what is done to each block, and only that.
+        """
+        numbers, blocks = self._prepare(dynamics, segment, whole=torch.compiler.is_compiling())
+        for operands in blocks:
+            self._move(numbers, operands)
+        self._complete(last)
+
+    @torch.compiler.disable
+    def _prepare(
+        self, dynamics: Dynamics, segment: int, *, whole: bool
+    ) -> tuple[Numbers, Iterable[Operands]]:
+        """The numbers of a step and its blocks, made as they are needed; whole parameters when compiled."""
+        numbers = dynamics.numbers() if isinstance(dynamics, Overdamped) else dynamics.moves(segment)
+        for entry in self.entries:
+            entry.settle(momentum=not isinstance(dynamics, Overdamped))
+        if whole:
+            return numbers, [self._block(dynamics, [Piece(e, 0, e.numel)], segment) for e in self.entries]
+        return numbers, (self._block(dynamics, pieces, segment) for pieces in _blocks(self.entries))
+
+    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int) -> Operands:
+        states = [(piece, piece.entry.state) for piece in pieces]
+        keeps = self.constraint.keeps_position(self.entries[0].parameter.dtype)
+        widths = [math.prod(s) for s in dynamics.noise_shapes(self.constraint, (1,), segment)]
+        return Operands(
+            [piece.of(piece.entry.parameter.detach()) for piece in pieces],
+            [piece.of(state["position"]) for piece, state in states] if keeps else [],
+            [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
+            [piece.of(piece.entry.grad) for piece in pieces],
+            [_joined([p.noise((segment, draw), width) for p in pieces]) for draw, width in enumerate(widths)],
+        )
+
+    def _move(self, numbers: Numbers, operands: Operands) -> None:
+        """One block: gather, step, write."""
+        group, dtype = self.entries[0].group, self.entries[0].dtype
+        theta, grad = _joined(operands.theta).to(dtype), _joined(operands.grad).to(dtype)
+        if group["maximize"]:
+            grad = -grad
+        if group["weight_decay"]:
+            grad = plus(grad, theta, float(group["weight_decay"]))
+        q = _joined(operands.position) if operands.position else theta
+        if isinstance(numbers, tuple):
+            q = overdamped.follow(numbers, self.constraint, q, grad, operands.noise)
+        else:
+            p = _joined(operands.momentum)
+            q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
+            _spread(p, operands.momentum)
+        _spread(self.constraint.lower(q, q.shape), operands.theta)
+        if operands.position:
+            _spread(q, operands.position)
+
+    @torch.compiler.disable
+    def _complete(self, last: bool) -> None:
+        for entry in self.entries:
+            if last:
+                entry.count()
+            entry.remember()
+
+
+def _blocks(entries: list[Entry]) -> Iterator[list[Piece]]:
+    """Parameters cut into pieces of at most a block, small ones together."""
+    together: list[Piece] = []
+    size = 0
+    for entry in entries:
+        if entry.numel > _BLOCK:
+            yield from ([piece] for piece in _pieces(entry))
+            continue
+        if size + entry.numel > _BLOCK and together:
+            yield together
+            together, size = [], 0
+        together.append(Piece(entry, 0, entry.numel))
+        size += entry.numel
+    if together:
+        yield together
+
+
+def _pieces(entry: Entry) -> Iterator[Piece]:
+    """A large parameter in pieces: whole copies where they are small, parts of one where they are not."""
+    copy = entry.numel // entry.copies
+    length = _BLOCK // copy * copy or _BLOCK
+    for first in range(0, entry.numel, max(copy, length)):
+        end = min(entry.numel, first + max(copy, length))
+        for start in range(first, end, length):
+            yield Piece(entry, start, min(end, start + length))
+
+
+def _joined(pieces: list[Tensor]) -> Tensor:
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+
+
+def _spread(result: Tensor, pieces: list[Tensor]) -> None:
+    """Write a result where it belongs."""
+    if len(pieces) == 1:
+        pieces[0].copy_(result)
+    else:
+        torch._foreach_copy_(pieces, result.split([piece.numel() for piece in pieces]))

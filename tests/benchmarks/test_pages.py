@@ -1,0 +1,88 @@
+import json
+
+from benchmarks import plot, table
+from benchmarks.results import Row, Sheet, load
+
+WORK = "ResNet-34 kernels, gradients 0.02"
+MACHINE = {"device": "A chip", "copy_gb_per_s": 1234.5, "torch": "2.0", "threads": 2, "commit": "abc"}
+
+
+def rows():
+    timed = {"median_ms": 1.5, "q20_ms": 1.25, "q80_ms": 12.5, "repeats": 7, "ratio_to_sgd": 1.25}
+
+    return [
+        Row(WORK, "SGD-m, foreach", "torch", "2.0", "eager", 1.2, 1.0, 1.5, 9, 1.0, 0.5),
+        Row(
+            WORK, "orthogonal", "colangevin", "1", "eager", **timed, error=1.5e-6, note="error over 300 steps"
+        ),
+        Row(WORK, "orthogonal", "colangevin", "1", "compiled", **timed),
+        Row(WORK, "POGO", "pogo-torch", variant="eager", note="not installed"),
+        Row("growth, weights: 100", "circle", "colangevin", "1", "eager", **timed),
+        Row("growth, weights: 1000", "circle", "colangevin", "1", "eager", **timed),
+    ]
+
+
+def stored(folder):
+    Sheet(folder, "cpu", MACHINE).add(rows())
+    return folder
+
+
+def test_rows_come_back_as_they_were(tmp_path):
+    assert load(stored(tmp_path) / "cpu.csv") == rows()
+    assert json.loads((tmp_path / "cpu.json").read_text()) == MACHINE
+
+
+def test_rows_are_on_disk_as_they_come(tmp_path):
+    sheet = Sheet(tmp_path, "cpu", MACHINE)
+    assert load(tmp_path / "cpu.csv") == []
+    for number, row in enumerate(rows(), 1):
+        sheet.add([row])
+        assert len(load(tmp_path / "cpu.csv")) == number
+
+
+def test_front_table(tmp_path):
+    assert table.render(stored(tmp_path), front=True).splitlines() == [
+        "A chip, 2 threads, copy bandwidth 1,234.5 GB/s, torch 2.0, commit abc; `make bench`:",
+        "",
+        "| work | method | ms, eager (20 %, 80 %) | × SGD | of floor | error |",
+        "|---|---|---:|---:|---:|---:|",
+        f"| {WORK} | torch: SGD-m, foreach | 1.200 (1.000, 1.500) | 1.00 | 50% |  |",
+        "|  | colangevin: orthogonal | 1.500 (1.250, 12.5) | 1.25 |  | 1.5e-06 |",
+        "|  | pogo-torch: POGO | not installed |  |  |  |",
+    ]
+
+
+def test_full_table_has_the_other_variants(tmp_path):
+    text = table.render(stored(tmp_path), front=False)
+    assert "| ms, eager (20 %, 80 %) | ms, compiled |" in text
+    assert "|  | colangevin: orthogonal | 1.500 (1.250, 12.5) | 1.500 |" in text
+    assert "growth" not in text
+
+
+def test_without_results_the_table_says_so(tmp_path):
+    assert table.render(tmp_path, front=True) == "No results are stored."
+
+
+def test_readmes_show_the_stored_results():
+    for path, text in table.pages().items():
+        assert table.BEGIN in path.read_text()
+        assert path.read_text() == text, f"{path} is not what the CSVs give; run python -m benchmarks.table"
+
+
+def test_plot_has_a_panel_for_each_workload_and_growth(tmp_path):
+    path = plot.draw(stored(tmp_path), "cpu")
+    text = path.read_text()
+    assert path == tmp_path / "cpu.svg"
+    for words in (
+        "ResNet-34 kernels, gradients 0.02",
+        "weights on circles",
+        "colangevin: orthogonal",
+        "A chip",
+    ):
+        assert words in text
+    assert "POGO" not in text
+    assert plot.draw(tmp_path, "cpu").read_text() == text
+
+
+def test_nothing_is_drawn_without_results(tmp_path):
+    assert plot.draw(tmp_path, "cuda") is None
