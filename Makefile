@@ -24,14 +24,19 @@ test test-slow bench: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
 # The workers of pytest-xdist already fill the cores; more threads in each would only fight.
 test test-slow: export OMP_NUM_THREADS := 1
 
+# Threads cost networks of this size more than they give.
+demo: export OMP_NUM_THREADS := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-gpu bench bench-gpu lint clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
 
-demo: $(demo_ready)  ## train SGD beside o-CoLod on the 4-turn spiral and draw what they learned
-	$(PYTHON) -m colangevin.experiments.demo $(ARGS)
+demo: $(demo_ready)  ## a small form of the paper's Figure 4, all methods, and its report
+	rm -rf out/demo
+	$(PYTHON) -m colangevin run fig4 --quick --device cpu --out out/demo $(ARGS)
+	$(PYTHON) -m colangevin report out/demo
 
 test: lint  ## lint, then the fast tests
 	$(PYTHON) -m pytest -n $(WORKERS) $(ARGS)

@@ -1,1 +1,1 @@
-"""Experiments on small problems; they need the extra ``experiments`` (rich, matplotlib)."""
+"""The paper's experiments on small networks; they need the extra ``experiments``."""

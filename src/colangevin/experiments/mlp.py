@@ -1,8 +1,16 @@
-"""Multi-layer perceptron with ReLU and one logit, for binary classification in the plane."""
+"""Multi-layer perceptron with ReLU."""
 
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 __all__ = ["MLP"]
+
+
+class _Linear(nn.Linear):
+    """``nn.Linear`` that adds its bias by itself: batched by vmap, linear() would first multiply it by 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight) + self.bias
 
 
 class MLP(nn.Module):
@@ -15,19 +23,18 @@ class MLP(nn.Module):
         depth: number of hidden layers, at least 1.
         width: units of each hidden layer.
         inputs: features of a point.
+        outputs: logits of a point.
 
     Raises:
         ValueError: when there would be no hidden layer.
     """
 
-    def __init__(self, depth: int, width: int = 100, inputs: int = 2) -> None:
+    def __init__(self, depth: int, width: int = 100, inputs: int = 2, outputs: int = 1) -> None:
         super().__init__()
         if depth < 1:
             raise ValueError(f"depth={depth}: an MLP needs at least 1 hidden layer.")
-        self.hidden = nn.ModuleList(
-            nn.Linear(inputs if layer == 0 else width, width) for layer in range(depth)
-        )
-        self.output = nn.Linear(width, 1)
+        self.hidden = nn.ModuleList(_Linear(inputs if layer == 0 else width, width) for layer in range(depth))
+        self.output = _Linear(width, outputs)
 
     @property
     def square_weights(self) -> list[str]:
@@ -35,8 +42,8 @@ class MLP(nn.Module):
         return [f"hidden.{layer}.weight" for layer in range(1, len(self.hidden))]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits of shape (...,) for points of shape (..., inputs)."""
+        """Logits of shape (..., outputs) for points of shape (..., inputs)."""
         for layer in self.hidden:
             x = layer(x).relu()
         logits: Tensor = self.output(x)
-        return logits.squeeze(-1)
+        return logits

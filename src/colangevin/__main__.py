@@ -1,0 +1,22 @@
+"""The command line, ``colangevin`` or ``python -m colangevin``."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; without the extra ``experiments`` say how to get it."""
+    try:
+        from colangevin.experiments.cli import app
+    except ModuleNotFoundError as missing:
+        package = str(missing.name).partition(".")[0]
+        sys.exit(
+            f"The command line needs {package}, which is not installed. It comes with an extra:\n"
+            '    pip install "colangevin[experiments]"'
+        )
+    app()
+
+
+if __name__ == "__main__":
+    main()

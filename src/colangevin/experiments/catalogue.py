@@ -1,0 +1,37 @@
+"""Every experiment there is, by name."""
+
+from colangevin.experiments import fashion, four_turn, two_turn
+from colangevin.experiments.description import Experiment
+
+__all__ = ["EXPERIMENTS", "find"]
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    two_turn.SPIRAL,
+    two_turn.RADIUS,
+    two_turn.DECAY,
+    two_turn.PROTOCOLS,
+    four_turn.DEPTH,
+    four_turn.PENALTY,
+    fashion.FASHION,
+    fashion.GRID,
+)
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name, or the one a figure or table of that name comes from.
+
+    Args:
+        name: such as ``four-turn``, ``fig4`` or ``tabD2``; capitals do not matter.
+
+    Returns:
+        The experiment.
+
+    Raises:
+        KeyError: with what names there are.
+    """
+    for experiment in EXPERIMENTS:
+        if name.lower() in (experiment.name, *(each.lower() for each in experiment.covers)):
+            return experiment
+    known = ", ".join(experiment.name for experiment in EXPERIMENTS)
+    figures = ", ".join(each for experiment in EXPERIMENTS for each in experiment.covers)
+    raise KeyError(f"no experiment '{name}'. Experiments: {known}. Figures and tables: {figures}.")

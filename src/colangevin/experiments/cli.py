@@ -1,0 +1,149 @@
+"""``colangevin list``, ``run`` and ``report``."""
+
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from colangevin.experiments import display, report, runner
+from colangevin.experiments.catalogue import EXPERIMENTS, find
+from colangevin.experiments.description import Experiment
+from colangevin.experiments.fashion_mnist import DataError
+from colangevin.experiments.store import Folder, StoreError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="The experiments of 'Better Training using Weight-Constrained Stochastic Dynamics' (ICML 2021).",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# 128 + SIGINT, as shells have it
+_INTERRUPTED = 130
+
+
+def _say(text: str) -> None:
+    """Plain text, never wrapped, so that a path or a command can be copied."""
+    Console(soft_wrap=True, highlight=False, markup=False).print(text)
+
+
+def _fail(text: str) -> NoReturn:
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text, style="red")
+    raise typer.Exit(1)
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """What there is to run, and which figures and tables of the paper it gives."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "gives", "what", "full size", "--quick"):
+        table.add_column(title, overflow="fold", no_wrap=title == "name")
+    for experiment in EXPERIMENTS:
+        quick = experiment.resized(None, None, quick=True)
+        table.add_row(
+            experiment.name, ", ".join(experiment.covers), experiment.title, _size(experiment), _size(quick)
+        )
+    Console(highlight=False).print(table)
+    _say("\ncolangevin run NAME… takes names of experiments, figures or tables.")
+
+
+def _size(experiment: Experiment) -> str:
+    methods = sum(len(part.methods) for part in experiment.parts)
+    return f"{methods} × {experiment.runs} runs, {experiment.epochs:,} epochs"
+
+
+@app.command()
+def run(
+    names: Annotated[
+        list[str], typer.Argument(help="Experiments, figures or tables; see 'colangevin list'.")
+    ],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Runs of every method instead of the paper's.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs instead of the paper's.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; cuda where there is one.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("out"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the results in that folder.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small form, minutes on a laptop.")] = False,
+) -> None:
+    """Train, measure and store. Ctrl-C saves; --resume goes on, bit for bit as if nothing had happened."""
+    try:
+        chosen = list(dict.fromkeys(map(find, names)))
+    except KeyError as error:
+        _fail(str(error.args[0]))
+    place = _device(device)
+    with _interrupts() as interrupted:
+        for original in chosen:
+            experiment = original.resized(runs, epochs, quick=quick)
+            command = _command(original.name, runs, epochs, device, out, quick)
+            folder = Folder(out, experiment.name)
+            try:
+                folder.open(experiment, place, command, resume=resume)
+                with display.watch(experiment, Console()) as screen:
+                    complete = runner.run(experiment, folder, place, screen, interrupted)
+            except (StoreError, DataError) as error:
+                _fail(str(error))
+            if not complete:
+                _say(f"Stopped and saved. To go on:\n    {shlex.join([*command, '--resume'])}")
+                raise typer.Exit(_INTERRUPTED)
+            _say(f"{experiment.name}: results in {folder.path}")
+    _say(f"To read them:\n    {shlex.join(['colangevin', 'report', str(out)])}")
+
+
+def _command(
+    name: str, runs: int | None, epochs: int | None, device: str | None, out: Path, quick: bool
+) -> list[str]:
+    """The words that ask for one experiment in this size."""
+    options = {"--runs": runs, "--epochs": epochs, "--device": device, "--out": out}
+    words = [word for key, value in options.items() if value is not None for word in (key, str(value))]
+    return ["colangevin", "run", name, *words, *(["--quick"] if quick else [])]
+
+
+def _device(name: str | None) -> torch.device:
+    cuda = torch.cuda.is_available()
+    if name is None:
+        name = "cuda" if cuda else "cpu"
+    if name not in ("cpu", "cuda"):
+        raise typer.BadParameter(f"'{name}': must be cpu or cuda.", param_hint="--device")
+    if name == "cuda" and not cuda:
+        raise typer.BadParameter("torch finds no CUDA device here; use cpu.", param_hint="--device")
+    return torch.device(name)
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed: once to finish the epoch and save, twice to stop at once."""
+    pressed = False
+
+    def note(*_: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@app.command("report")
+def write_report(
+    folder: Annotated[Path, typer.Argument(help="Folder of the results.", metavar="DIR")],
+) -> None:
+    """Write report.html, report.md and the figures as SVG into the folder of the results."""
+    try:
+        page = report.write(folder)
+    except StoreError as error:
+        _fail(str(error))
+    _say(str(page.resolve()))

@@ -1,0 +1,63 @@
+"""The data of an experiment, one set for each run or one for all."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from colangevin.experiments import fashion_mnist
+from colangevin.experiments.description import Problem
+from colangevin.experiments.randomness import Draw, generator
+from colangevin.experiments.spirals import four_turn_spiral, two_turn_spiral
+
+__all__ = ["Data", "prepare"]
+
+_SPIRALS = {"two-turn": two_turn_spiral, "four-turn": four_turn_spiral}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training and test sets: x of shape (sets, points, features), y of shape (sets, points).
+
+    Labels are 0.0 or 1.0 for two classes and whole numbers for more. ``sets`` is the number of runs, or 1
+    when they all share one.
+    """
+
+    x: Tensor
+    y: Tensor
+    x_test: Tensor
+    y_test: Tensor
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return 2 if self.y.is_floating_point() else int(self.y.max()) + 1
+
+    def to(self, device: torch.device) -> "Data":
+        """The data on a device."""
+        return Data(*(part.to(device) for part in (self.x, self.y, self.x_test, self.y_test)))
+
+
+def prepare(problem: Problem, runs: int, seed: int, progress: fashion_mnist.Progress | None = None) -> Data:
+    """Draw or load the data of a problem.
+
+    Args:
+        problem: which data and how much.
+        runs: how many sets, unless the runs share one.
+        seed: of the experiment.
+        progress: told how a download goes.
+
+    Returns:
+        The data, on the CPU.
+    """
+    if problem.data == "fashion-mnist":
+        parts = fashion_mnist.split(problem.train, problem.test, seed, progress)
+        return Data(*(part.unsqueeze(0) for part in parts))
+    spiral = _SPIRALS[problem.data]
+    sets = []
+    for run in range(1 if problem.one_data_set else runs):
+        source = generator(seed, Draw.DATA, run)
+        training = spiral(problem.train, generator=source)
+        sets.append((*training, *spiral(problem.test, generator=source)))
+    x, y, x_test, y_test = (torch.stack(parts) for parts in zip(*sets, strict=True))
+    return Data(x, y, x_test, y_test)

@@ -1,0 +1,208 @@
+"""What an experiment is: data, model, methods, what the paper says about them and how that is tested."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+__all__ = ["Claim", "Experiment", "Method", "Part", "Problem", "Quick", "Reported"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of training: an optimizer of this library with its options, and how the weights start.
+
+    Attributes:
+        name: what tables and plots call it.
+        lr: step size, h for ``CoLod`` and ``CoLud``, the learning rate for ``ConstrainedSGD``.
+        optimizer: class of the optimizer; without constraint and temperature ``CoLod`` is plain SGD.
+        friction: of ``CoLud``.
+        momentum: of ``ConstrainedSGD``.
+        temperature: of the noise.
+        weight_decay: on every parameter, as in torch.
+        radii: bounds on the entries of the first and of the last weight; None leaves both free.
+        square: the weights between hidden layers: with torch's initialisation, with an orthogonal one, or
+            orthogonal throughout.
+        penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the weights between hidden layers.
+    """
+
+    name: str
+    lr: float
+    optimizer: Literal["CoLod", "CoLud", "ConstrainedSGD"] = "CoLod"
+    friction: float = 0.0
+    momentum: float = 0.0
+    temperature: float = 0.0
+    weight_decay: float = 0.0
+    radii: tuple[float, float] | None = None
+    square: Literal["default", "orthogonal start", "orthogonal"] = "default"
+    penalty: float = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data and model.
+
+    Attributes:
+        data: name of the data set.
+        train: number of training points.
+        test: number of test points.
+        batch: points of a step, drawn without replacement within an epoch.
+        depth: hidden layers.
+        width: units of each.
+        one_data_set: whether all runs share one data set instead of drawing their own.
+        reduction: of the loss over a batch.
+        steps: of an epoch; None for a pass over the training set.
+    """
+
+    data: Literal["two-turn", "four-turn", "fashion-mnist"]
+    train: int
+    test: int
+    batch: int
+    depth: int
+    width: int
+    one_data_set: bool = False
+    reduction: Literal["mean", "sum"] = "mean"
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Methods on one problem, all trained together as one batched model."""
+
+    name: str
+    problem: Problem
+    methods: tuple[Method, ...]
+
+    @property
+    def slug(self) -> str:
+        """The name as a file name."""
+        return "".join(c if c.isalnum() else "-" for c in self.name.lower())
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A number of the paper.
+
+    Attributes:
+        method: whose number.
+        measure: of what, a name in :data:`colangevin.experiments.measures.MEASURES`.
+        text: the number as printed, with its spread.
+        part: where; None for the only part.
+    """
+
+    method: str
+    measure: str
+    text: str
+    part: str | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, as a comparison of a method with baselines on the same data.
+
+    Attributes:
+        source: figure or table.
+        text: the statement in our words.
+        measure: what is compared, a name in :data:`colangevin.experiments.measures.MEASURES`.
+        method: which the statement is about.
+        baselines: what it is compared with; of several the best by its mean.
+        better: which direction the statement says.
+        paper: the paper's numbers; empty where it prints none.
+        part: where; None for the only part.
+    """
+
+    source: str
+    text: str
+    measure: str
+    method: str
+    baselines: tuple[str, ...]
+    better: Literal["higher", "lower"]
+    paper: str = ""
+    part: str | None = None
+
+
+@dataclass(frozen=True)
+class Quick:
+    """A small form of an experiment: fewer runs, epochs and parts."""
+
+    runs: int
+    epochs: int
+    parts: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Some figures and tables of the paper that come from the same trainings.
+
+    Attributes:
+        name: on the command line.
+        title: in a line.
+        covers: figures and tables, as ``fig4`` and ``tabD2``; each is a name on the command line too.
+        about: what is done and where the paper leaves a choice, in a few sentences.
+        parts: what is trained.
+        runs: repetitions of every method.
+        epochs: of every training.
+        claims: what the paper says.
+        reported: the numbers it prints.
+        plane: what to look at of classifiers in the plane: nothing, pictures, or also the curvature of their
+            decision boundary and the gradients of their prediction.
+        quick: the small form.
+        points: how many times a training is measured, evenly spaced, the end included.
+        seed: of data, initial weights, batches and noise.
+    """
+
+    name: str
+    title: str
+    covers: tuple[str, ...]
+    about: str
+    parts: tuple[Part, ...]
+    runs: int
+    epochs: int
+    claims: tuple[Claim, ...]
+    quick: Quick
+    reported: tuple[Reported, ...] = ()
+    plane: Literal["nothing", "pictures", "curvature"] = "nothing"
+    points: int = 100
+    seed: int = 0
+
+    def part(self, name: str | None) -> Part:
+        """The part of that name, or the first for None."""
+        return next(part for part in self.parts if name in (None, part.name))
+
+    def resized(self, runs: int | None, epochs: int | None, *, quick: bool) -> "Experiment":
+        """The experiment in another size: the small form when ``quick``, and then what is given."""
+        small = self
+        if quick:
+            parts = self.parts
+            if self.quick.parts is not None:
+                parts = tuple(part for part in parts if part.name in self.quick.parts)
+            names = {None, *(part.name for part in parts)}
+            small = replace(
+                self,
+                parts=parts,
+                runs=self.quick.runs,
+                epochs=self.quick.epochs,
+                claims=tuple(claim for claim in self.claims if claim.part in names),
+                reported=tuple(each for each in self.reported if each.part in names),
+            )
+        return replace(small, runs=runs or small.runs, epochs=epochs or small.epochs)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Experiment":
+        """The experiment that ``dataclasses.asdict`` and JSON made these lists and dictionaries of."""
+        parts = tuple(
+            Part(
+                part["name"],
+                Problem(**part["problem"]),
+                tuple(Method(**{**m, "radii": m["radii"] and tuple(m["radii"])}) for m in part["methods"]),
+            )
+            for part in stored["parts"]
+        )
+        claims = tuple(Claim(**{**each, "baselines": tuple(each["baselines"])}) for each in stored["claims"])
+        quick = {**stored["quick"], "parts": stored["quick"]["parts"] and tuple(stored["quick"]["parts"])}
+        changed = {
+            "covers": tuple(stored["covers"]),
+            "parts": parts,
+            "claims": claims,
+            "quick": Quick(**quick),
+            "reported": tuple(Reported(**each) for each in stored["reported"]),
+        }
+        return cls(**{**stored, **changed})

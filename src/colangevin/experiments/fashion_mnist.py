@@ -1,0 +1,152 @@
+"""Fashion-MNIST (Xiao, Rasul and Vollgraf 2017): found on this machine or downloaded, and checked."""
+
+import gzip
+import hashlib
+import os
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from colangevin.experiments.randomness import Draw, generator
+from colangevin.experiments.store import write_atomically
+
+__all__ = ["DataError", "load", "locate", "split"]
+
+SYSTEM = Path("/usr/share/datasets/fashion-mnist")
+URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+
+#: SHA-256 of the unpacked files: distributions pack them anew, the contents are the same everywhere
+SUMS = {
+    "train-images-idx3-ubyte.gz": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    "train-labels-idx1-ubyte.gz": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+    "t10k-images-idx3-ubyte.gz": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+    "t10k-labels-idx1-ubyte.gz": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+}
+
+#: told the name of a file, the bytes that have come and those there are
+Progress = Callable[[str, int, int], None]
+
+
+class DataError(RuntimeError):
+    """A data set that cannot be had, with what to do about it."""
+
+
+def _layout(folder: Path) -> str:
+    return "\n".join(f"    {folder / name}" for name in SUMS)
+
+
+def _own_folder() -> Path:
+    """Where files that belong to this package lie, or will once they are downloaded."""
+    if "COLANGEVIN_DATA" in os.environ:
+        return Path(os.environ["COLANGEVIN_DATA"]) / "fashion-mnist"
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "colangevin" / "fashion-mnist"
+
+
+def locate(progress: Progress | None = None) -> Path:
+    """The folder with the four files; they are downloaded when no folder has them.
+
+    Looked at are ``$COLANGEVIN_DATA/fashion-mnist`` (without the variable, a folder in the user's cache) and
+    the system's ``/usr/share/datasets/fashion-mnist``.
+
+    Args:
+        progress: told how a download goes.
+
+    Returns:
+        The folder.
+
+    Raises:
+        DataError: with the expected layout, when they are nowhere and cannot be downloaded.
+    """
+    own = _own_folder()
+    for folder in (own, SYSTEM):
+        if all((folder / name).is_file() for name in SUMS):
+            return folder
+    try:
+        own.mkdir(parents=True, exist_ok=True)
+        for name in SUMS:
+            if not (own / name).is_file():
+                _download(name, own / name, progress)
+    except OSError as error:
+        raise DataError(
+            f"Fashion-MNIST is not on this machine and could not be downloaded from {URL} ({error}).\n"
+            f"Put the four official files here:\n{_layout(own)}\n"
+            "or set COLANGEVIN_DATA to a folder that has them in fashion-mnist/, or install Debian's\n"
+            f"dataset-fashion-mnist, which puts them into {SYSTEM}. Then run the command again."
+        ) from error
+    return own
+
+
+def _download(name: str, path: Path, progress: Progress | None) -> None:
+    """Fetch one file; nothing is left behind unless all of it came and is right."""
+    with urllib.request.urlopen(URL + name, timeout=30) as answer:
+        total = int(answer.headers.get("Content-Length") or 0)
+        content = bytearray()
+        while piece := answer.read(1 << 16):
+            content += piece
+            if progress is not None:
+                progress(name, len(content), total)
+    _check(name, _unpack(bytes(content), f"what came from {URL}{name}"), URL + name)
+    write_atomically(path, bytes(content))
+
+
+def _unpack(packed: bytes, what: str) -> bytes:
+    try:
+        return gzip.decompress(packed)
+    except (OSError, EOFError) as error:
+        raise DataError(f"{what} is not a whole gzip file ({error}). Remove it and try again.") from error
+
+
+def _check(name: str, content: bytes, where: object) -> None:
+    found = hashlib.sha256(content).hexdigest()
+    if found != SUMS[name]:
+        raise DataError(
+            f"{where}: the unpacked contents have SHA-256 {found}, Fashion-MNIST's are {SUMS[name]}. "
+            "Remove the file; it is then downloaded again, or put the official one there."
+        )
+
+
+def load(progress: Progress | None = None) -> tuple[Tensor, Tensor]:
+    """All 70,000 images and labels, the official training set first.
+
+    Args:
+        progress: told how a download goes.
+
+    Returns:
+        Pixels as bytes of shape (70000, 784), classes 0 to 9 of shape (70000,).
+    """
+    folder = locate(progress)
+    contents = {}
+    for name in SUMS:
+        contents[name] = _unpack((folder / name).read_bytes(), str(folder / name))
+        _check(name, contents[name], folder / name)
+    # of an IDX file: 16 bytes of header before images, 8 before labels
+    images = [bytearray(contents[f"{part}-images-idx3-ubyte.gz"][16:]) for part in ("train", "t10k")]
+    labels = [bytearray(contents[f"{part}-labels-idx1-ubyte.gz"][8:]) for part in ("train", "t10k")]
+    pixels = torch.cat([torch.frombuffer(each, dtype=torch.uint8).view(-1, 784) for each in images])
+    return pixels, torch.cat([torch.frombuffer(each, dtype=torch.uint8) for each in labels]).long()
+
+
+def split(
+    train: int, test: int, seed: int, progress: Progress | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Disjoint training and test sets out of all 70,000 images.
+
+    Args:
+        train: images to train on.
+        test: images to test on.
+        seed: decides who goes where.
+        progress: told how a download goes.
+
+    Returns:
+        Training pixels between 0 and 1, training classes, test pixels, test classes.
+    """
+    pixels, classes = load(progress)
+    order = torch.randperm(len(classes), generator=generator(seed, Draw.SPLIT))
+    parts = []
+    for chosen in (order[:train], order[train : train + test]):
+        parts += [pixels[chosen].float() / 255, classes[chosen]]
+    return parts[0], parts[1], parts[2], parts[3]

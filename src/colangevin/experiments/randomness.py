@@ -1,0 +1,34 @@
+"""Seeds for everything that is drawn: functions of the experiment's seed and of what is drawn, nothing else.
+
+A run that is resumed therefore needs no state of any generator, and run 7 is the same whether ten or a
+hundred runs are made.
+"""
+
+from enum import IntEnum
+
+import torch
+
+from colangevin.noise import stream
+
+__all__ = ["Draw", "generator"]
+
+
+class Draw(IntEnum):
+    """What is drawn."""
+
+    DATA = 0
+    BATCHES = 1
+    SPLIT = 2
+
+
+def generator(seed: int, *words: int) -> torch.Generator:
+    """A generator on the CPU, so that every device sees the same numbers.
+
+    Args:
+        seed: of the experiment.
+        words: what is drawn: a :class:`Draw`, then run or epoch.
+
+    Returns:
+        The generator.
+    """
+    return torch.Generator().manual_seed(stream(seed, *words))

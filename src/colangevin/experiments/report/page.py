@@ -1,0 +1,182 @@
+"""The page of a report: one HTML file that needs no network."""
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from plotly.offline import get_plotlyjs
+
+from colangevin.experiments.measures import MEASURES
+from colangevin.experiments.plane import EDGES, LEVELS
+from colangevin.experiments.report import tables
+from colangevin.experiments.report.figures import COLOURS
+from colangevin.experiments.report.results import PartResult, Result
+from colangevin.experiments.training import CURVES
+
+__all__ = ["html"]
+
+_CLASSES = {"holds": "holds", "does not hold": "fails"}
+
+
+def html(results: Sequence[Result], folder: Path) -> str:
+    """The page.
+
+    Args:
+        results: of experiments.
+        folder: where they lie, for the command that makes the page again.
+
+    Returns:
+        A whole HTML document.
+    """
+    own = files(__package__)
+    style, script = (own.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    # "</" would end the element that holds the data
+    data = json.dumps(_data(results), separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Constrained Langevin training: the paper's claims, tested</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<header>
+<div class="top"><h1>Weight-constrained training: the paper's claims, tested</h1>
+<button id="theme">dark</button></div>
+<p>{escape(tables.summary_line(results))}</p>
+<p class="soft">Leimkuhler, Vlaar, Pouchon and Storkey, <em>Better Training using Weight-Constrained
+Stochastic Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
+<nav><ul>{"".join(map(_link, results))}</ul></nav>
+</header>
+<main>{"".join(map(_section, results))}</main>
+<footer>This page: <code>colangevin report {escape(str(folder))}</code></footer>
+<script>{get_plotlyjs()}</script>
+<script type="application/json" id="data">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _link(result: Result) -> str:
+    experiment = result.experiment
+    return f'<li><a href="#{experiment.name}">{escape(experiment.title)}</a>{_chips(result)}</li>'
+
+
+def _chips(result: Result) -> str:
+    return "".join(f'<span class="chip">{escape(each)}</span>' for each in result.experiment.covers)
+
+
+def _section(result: Result) -> str:
+    experiment = result.experiment
+    facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in tables.facts(result))
+    only = " open" if len(result.parts) == 1 else ""
+    measured = "".join(
+        f"<details{only}><summary>{escape(each.part.name)}: all numbers</summary>"
+        f"{_numbers(tables.numbers(result, each))}</details>"
+        for each in result.parts
+    )
+    return f"""
+<section id="{experiment.name}">
+<h2>{escape(experiment.title)}</h2>
+<div class="controls">{_chips(result)}</div>
+<p>{escape(experiment.about)}</p>
+<dl>{facts}</dl>
+<pre>{escape(result.run["command"])}</pre>
+{_claims(tables.claims(result))}
+<div data-plots="{experiment.name}"></div>
+{measured}
+</section>"""
+
+
+def _claims(table: tables.Table) -> str:
+    rows = []
+    for row in table.rows:
+        word, bracket, why = row[-1].partition(" (")
+        why = bracket.strip() + why
+        cells = [
+            f"<td>{escape(row[0])}</td><td>{escape(row[1])}</td>",
+            *(
+                f'<td data-head="{escape(head)}">{escape(cell)}</td>'
+                for head, cell in zip(table.head[2:-1], row[2:-1], strict=True)
+            ),
+            f'<td class="verdict {_CLASSES.get(word, "open")}">{word} <small>{escape(why)}</small></td>',
+        ]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
+    return _table("claims", head, "".join(rows))
+
+
+def _numbers(table: tables.Table) -> str:
+    paper = [' class="paper"' * (cell == "paper") for cell in table.head]
+    head = "".join(f"<th{p}>{escape(cell)}</th>" for p, cell in zip(paper, table.head, strict=True))
+    rows = "".join(
+        "<tr>" + "".join(f"<td{p}>{escape(cell)}</td>" for p, cell in zip(paper, row, strict=True)) + "</tr>"
+        for row in table.rows
+    )
+    return _table("numbers", head, rows)
+
+
+def _table(kind: str, head: str, rows: str) -> str:
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table class="{kind}">{body}</table></div>'
+
+
+# ---- the data behind the plots -------------------------------------------------------------------
+
+
+def _data(results: Sequence[Result]) -> dict[str, Any]:
+    return {
+        "colours": COLOURS,
+        "levels": LEVELS,
+        "measures": {name: {"unit": m.unit, "decades": m.decades} for name, m in MEASURES.items()},
+        "experiments": [
+            {"name": result.experiment.name, "parts": [_part(each) for each in result.parts]}
+            for result in results
+        ],
+    }
+
+
+def _part(each: PartResult) -> dict[str, Any]:
+    arrays = each.arrays
+    curves = {}
+    for name in CURVES:
+        runs = arrays[name].astype(float)
+        std = runs.std(2, ddof=1) if runs.shape[2] > 1 else np.zeros(runs.shape[:2])
+        curves[name] = {"mean": _rounded(runs.mean(2).T), "std": _rounded(std.T)}
+    part: dict[str, Any] = {
+        "name": each.part.name,
+        "methods": each.methods,
+        "runs": arrays["test_loss"].shape[2],
+        "epochs": arrays["epochs"].tolist(),
+        "curves": curves,
+        "values": {name: _rounded(each.values[name]) for name in MEASURES if name in each.values},
+    }
+    if "picture" in arrays:
+        part["pictures"] = {
+            "size": arrays["picture"].shape[-1],
+            "edge": EDGES[each.part.problem.data],
+            "data": base64.b64encode(gzip.compress(arrays["picture"].tobytes(), mtime=0)).decode(),
+            "x": _rounded(arrays["train_x"]),
+            "y": arrays["train_y"].tolist(),
+        }
+    if "gradient_mean" in arrays:
+        edge = EDGES[each.part.problem.data]
+        part["gradients"] = {"edge": edge, "mean": _rounded(arrays["gradient_mean"])}
+    return part
+
+
+def _rounded(array: NDArray[Any]) -> Any:
+    """Nested lists with four significant digits; what is not finite is null."""
+    if array.ndim > 1:
+        return [_rounded(part) for part in array]
+    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in array.tolist()]

@@ -1,0 +1,139 @@
+"""The tables of a report, as rows of text, and as Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colangevin.experiments.measures import MEASURES, summary
+from colangevin.experiments.report.results import PartResult, Result
+from colangevin.experiments.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
+
+__all__ = ["Table", "claims", "facts", "markdown", "numbers", "summary_line"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text; the first column is a name, the others are numbers or words."""
+
+    head: list[str]
+    rows: list[list[str]]
+
+
+def claims(result: Result) -> Table:
+    """Every claim: the paper's words and numbers beside ours."""
+    head = ["source", "claim", "paper", "ours", f"difference, {CONFIDENCE:.0%} interval", "verdict"]
+    rows = []
+    for finding in result.findings:
+        claim = finding.claim
+        where = [claim.part] if claim.part and claim.part not in claim.text else []
+        text = " ".join([claim.text, *(f"[{part}]" for part in where)])
+        rows.append(
+            [claim.source, text, claim.paper or "–", _ours(finding), _difference(finding), _verdict(finding)]
+        )
+    return Table(head, rows)
+
+
+def _ours(finding: Finding) -> str:
+    measure = MEASURES[finding.claim.measure]
+    unit = f" {measure.unit}" if measure.unit else ""
+    numbers = [f"{measure.format(value)}{unit}" for value in (finding.method_mean, finding.baseline_mean)]
+    return (
+        f"{finding.claim.measure}: {finding.claim.method} {numbers[0]}, {finding.baseline} {numbers[1]}; "
+        f"runs: {finding.runs}"
+    )
+
+
+def _difference(finding: Finding) -> str:
+    measure = MEASURES[finding.claim.measure]
+    values = (finding.difference, finding.low, finding.high)
+    if measure.decades:
+        return "× {} [{}, {}]".format(*(measure.format(value) for value in values))
+    texts = [f"{value:+.{measure.digits}f}" if value == value else "–" for value in values]
+    return "{} [{}, {}]".format(*texts)
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.runs < FEWEST_RUNS:
+        return f"undecided (fewer than {FEWEST_RUNS} runs)"
+    return finding.verdict
+
+
+def numbers(result: Result, each: PartResult) -> Table:
+    """Every method of a part: what it came to, beside the paper's numbers where it prints them."""
+    measures = [name for name in MEASURES if name in each.values]
+    lost = any(each.lost)
+    head = ["method"]
+    printed = {
+        name for name in measures if any(result.reported(each.part, method, name) for method in each.methods)
+    }
+    for name in measures:
+        unit = MEASURES[name].unit
+        head.append(name + (f", {unit}" if unit else ""))
+        if name in printed:
+            head.append("paper")
+    head += ["violation", *(["diverged runs"] if lost else [])]
+    rows = []
+    for number, method in enumerate(each.methods):
+        row = [method]
+        for name in measures:
+            row.append(summary(name, each.values, number))
+            if name in printed:
+                row.append(result.reported(each.part, method, name) or "–")
+        constrained = each.part.methods[number].radii or each.part.methods[number].square == "orthogonal"
+        row.append(f"{each.violation[number]:.0e}" if constrained else "–")
+        rows.append(row + ([str(each.lost[number])] if lost else []))
+    return Table(head, rows)
+
+
+def facts(result: Result) -> list[tuple[str, str]]:
+    """What was run, where and by what."""
+    run, experiment = result.run, result.experiment
+    seconds = sum(run["seconds"].values())
+    commit = f", commit {run['commit'][:10]}{'+' * run['commit'].endswith('+')}" if run["commit"] else ""
+    return [
+        (
+            "size",
+            f"{experiment.runs} runs of each method, {experiment.epochs:,} epochs, seed {experiment.seed}",
+        ),
+        ("machine", f"{run['device']}, {run['machine']['platform']}"),
+        ("software", f"colangevin {run['version']}{commit}, torch {run['torch']}"),
+        ("training time", f"{seconds:.0f} s"),
+        *([("not complete", ", ".join(result.missing))] if result.missing else []),
+    ]
+
+
+def summary_line(results: Sequence[Result]) -> str:
+    """How many claims came to what."""
+    verdicts = [finding.verdict for result in results for finding in result.findings]
+    holds, fails, open_ = (verdicts.count(word) for word in ("holds", "does not hold", "undecided"))
+    return f"Claims tested: {len(verdicts)}. They hold: {holds}, do not hold: {fails}, undecided: {open_}."
+
+
+def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
+    """The report as Markdown."""
+    lines = ["# Results", "", summary_line(results), "", METHOD]
+    for result in results:
+        experiment = result.experiment
+        lines += ["", f"## {experiment.title}", "", f"{', '.join(experiment.covers)}. {experiment.about}", ""]
+        lines += [f"- {name}: {text}" for name, text in facts(result)]
+        lines += ["", "```console", result.run["command"], "```", "", *_lines(claims(result))]
+        for each in result.parts:
+            lines += ["", f"### {each.part.name}", "", *_lines(numbers(result, each))]
+        mine = [name for name in pictures if name.startswith(f"{experiment.name}.")]
+        for name in mine:
+            lines += ["", f"![{name.removesuffix('.svg')}](figures/{name})"]
+    return "\n".join(lines) + "\n"
+
+
+METHOD = (
+    "A claim is tested by the differences between a method and its baseline, of several the best, run by "
+    f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
+    "ratio for the curvature. The claim holds when the interval lies on the side it says, does not hold when "
+    f"it lies on the other, and is undecided when it does neither or there are fewer than {FEWEST_RUNS} "
+    "runs. Numbers are means over runs ± standard deviation; those of the curvature are over all points of "
+    "all boundaries, as in the paper."
+)
+
+
+def _lines(table: Table) -> list[str]:
+    rows = [table.head, ["---"] * len(table.head), *table.rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]

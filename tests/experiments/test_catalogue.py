@@ -1,0 +1,78 @@
+import dataclasses
+import json
+
+import pytest
+
+from colangevin.experiments.catalogue import EXPERIMENTS, find
+from colangevin.experiments.description import Experiment
+from colangevin.experiments.measures import MEASURES
+
+ALL = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+
+
+@ALL
+def test_claims_and_numbers_refer_to_what_there_is(experiment):
+    for part in experiment.parts:
+        names = [method.name for method in part.methods]
+        assert len(set(names)) == len(names)
+    for claim in experiment.claims:
+        names = {method.name for method in experiment.part(claim.part).methods}
+        assert {claim.method, *claim.baselines} <= names
+        assert claim.method not in claim.baselines
+        assert claim.measure in MEASURES
+        assert experiment.plane == "curvature" or not claim.measure.startswith(("curvature", "sharpest"))
+    for each in experiment.reported:
+        assert each.method in {method.name for method in experiment.part(each.part).methods}
+        assert each.measure in MEASURES
+
+
+@ALL
+def test_parts_of_several_are_named_by_their_claims(experiment):
+    if len(experiment.parts) > 1:
+        assert all(claim.part is not None for claim in experiment.claims)
+
+
+@ALL
+def test_comes_back_from_json(experiment):
+    stored = json.loads(json.dumps(dataclasses.asdict(experiment)))
+    assert Experiment.from_json(stored) == experiment
+
+
+@ALL
+def test_quick_form_keeps_only_what_it_runs(experiment):
+    quick = experiment.resized(None, None, quick=True)
+    assert quick.runs < experiment.runs
+    assert quick.epochs < experiment.epochs
+    names = {part.name for part in quick.parts}
+    assert names <= {part.name for part in experiment.parts}
+    assert all(claim.part in {None, *names} for claim in quick.claims)
+    assert quick.claims
+
+
+def test_size_can_be_given():
+    small = find("fig4").resized(3, 7, quick=False)
+    assert (small.runs, small.epochs, len(small.parts)) == (3, 7, 7)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["fig1", "fig2", "fig3", "fig4", "fig5", "fig7", "figD2", "figD4", "figD5", "tab1", "tabD2", "tabD3"],
+)
+def test_every_figure_and_table_is_a_name(name):
+    assert name in find(name).covers
+    assert find(name.lower()) is find(name)
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(
+        KeyError, match=r"no experiment 'fig9'. Experiments: two-turn, .*Figures and tables: fig1"
+    ):
+        find("fig9")
+
+
+def test_the_papers_sizes():
+    two, four, fashion = find("fig1"), find("fig4"), find("fig7")
+    assert (len(two.parts[0].methods), two.runs, two.epochs) == (10, 100, 10_000)
+    assert (len(four.parts[0].methods), four.runs, four.epochs) == (5, 10, 2000)
+    assert (len(fashion.parts[0].methods), fashion.runs, fashion.epochs) == (6, 5, 400)
+    assert len(find("tabD2").parts[0].methods) == 17

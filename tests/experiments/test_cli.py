@@ -1,0 +1,194 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from colangevin import experiments
+from colangevin.experiments import catalogue, cli, plane
+from tests.experiments.tiny import experiment
+
+# The command line with a tiny experiment for fig4, a checkpoint after every epoch and a coarse grid.
+TINY = """
+import sys
+from colangevin.experiments import catalogue, cli, plane, runner
+from tests.experiments.tiny import experiment
+catalogue.EXPERIMENTS = (experiment(parts=2, epochs=12, points=4),)
+runner.CHECKPOINT_SECONDS = 0.0
+plane.GRID, plane.PICTURE = 60, 12
+cli.app(sys.argv[1:])
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def start(*words):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), *sys.path])}
+    return subprocess.Popen(
+        [sys.executable, "-c", TINY, *map(str, words)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(process):
+    text, _ = process.communicate(timeout=100)
+    return process.returncode, text
+
+
+def contents(folder):
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.name != "run.json"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole")
+    status, text = finish(start("run", "fig4", "--out", out))
+    assert status == 0, text
+    return contents(out / "four-turn")
+
+
+def wait_for(arrived, process):
+    while not arrived():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(["part-1", "part-2"], id="twice"),
+        pytest.param(["part-1"] * 5 + ["part-2"] * 5, id="ten times", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bytes(whole, tmp_path, parts):
+    moments = random.Random(0)
+    folder = tmp_path / "four-turn"
+    process = start("run", "fig4", "--out", tmp_path)
+    kills = 0
+    for part in parts:
+        done = folder / f"{part}.json"
+        wait_for(lambda part=part, done=done: (folder / f"{part}.pt").exists() or done.exists(), process)
+        time.sleep(moments.uniform(0, 0.1))
+        kills += process.poll() is None
+        process.kill()
+        finish(process)
+        process = start("run", "fig4", "--out", tmp_path, "--resume")
+    status, text = finish(process)
+    assert status == 0, text
+    assert kills
+    assert contents(folder) == whole
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(whole, tmp_path):
+    folder = tmp_path / "four-turn"
+    process = start("run", "fig4", "--out", tmp_path)
+    wait_for((folder / "part-1.pt").exists, process)
+    process.send_signal(signal.SIGINT)
+    status, text = finish(process)
+    assert status == 130, text
+    assert f"Stopped and saved. To go on:\n    colangevin run four-turn --out {tmp_path} --resume" in text
+    assert (folder / "part-1.pt").exists()
+    status, text = finish(start("run", "fig4", "--out", tmp_path, "--resume"))
+    assert status == 0, text
+    assert contents(folder) == whole
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(catalogue, "EXPERIMENTS", (experiment(),))
+    monkeypatch.setattr(cli, "EXPERIMENTS", (experiment(),))
+    monkeypatch.setattr(plane, "GRID", 60)
+    monkeypatch.setattr(plane, "PICTURE", 12)
+
+
+def call(*words):
+    return CliRunner().invoke(cli.app, list(map(str, words)))
+
+
+def test_list_shows_names_and_figures(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = call("list")
+    assert answer.exit_code == 0
+    for text in ("two-turn", "fashion-mnist-grid", "fig4, figD2", "100 runs, 10,000 epochs"):
+        assert text in answer.output
+
+
+@pytest.mark.usefixtures("tiny")
+def test_run_then_report(tmp_path):
+    answer = call(
+        "run", "fig4", "four-turn", "--runs", 1, "--epochs", 2, "--device", "cpu", "--out", tmp_path
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "o-CoLod τ" in answer.output
+    assert "test accuracy" in answer.output
+    assert f"colangevin report {tmp_path}" in answer.output
+    again = call("run", "fig4", "--runs", 1, "--epochs", 2, "--out", tmp_path)
+    assert again.exit_code == 1
+    assert "has results already. Add --resume" in again.output
+    other = call("run", "fig4", "--runs", 1, "--epochs", 3, "--out", tmp_path, "--resume")
+    assert other.exit_code == 1
+    assert "experiment: epochs: 2 there, 3 now" in other.output
+    same = call("run", "fig4", "--runs", 1, "--epochs", 2, "--device", "cpu", "--out", tmp_path, "--resume")
+    assert same.exit_code == 0, same.output
+    answer = call("report", tmp_path)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.splitlines()[-1] == str((tmp_path / "report.html").resolve())
+
+
+@pytest.mark.usefixtures("tiny")
+def test_quick_is_small(tmp_path):
+    answer = call("run", "fig4", "--quick", "--out", tmp_path)
+    assert answer.exit_code == 0, answer.output
+    assert "1/1" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "fig9"), "no experiment 'fig9'"),
+        (("run", "fig4", "--device", "tpu"), "must be cpu or cuda"),
+        (("run", "fig4", "--runs", 0), "--runs"),
+        (("report", "/nonexistent"), "/nonexistent has no complete results to report on"),
+    ],
+)
+def test_wrong_words_are_explained(words, message, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = call(*words)
+    assert answer.exit_code != 0
+    assert message in answer.output
+
+
+def test_cuda_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    answer = call("run", "fig4", "--device", "cuda")
+    assert "finds no CUDA device here; use cpu" in answer.output
+
+
+def test_missing_data_are_explained(monkeypatch, tmp_path):
+    from colangevin.experiments import fashion_mnist
+
+    def nowhere(*_):
+        raise fashion_mnist.DataError("Fashion-MNIST is not on this machine")
+
+    monkeypatch.setattr(fashion_mnist, "locate", nowhere)
+    answer = call("run", "fig7", "--quick", "--out", tmp_path)
+    assert answer.exit_code == 1
+    assert "Fashion-MNIST is not on this machine" in answer.output
+
+
+def test_missing_extra_is_named(monkeypatch):
+    from colangevin.__main__ import main
+
+    monkeypatch.delattr(experiments, "cli", raising=False)
+    monkeypatch.delitem(sys.modules, "colangevin.experiments.cli", raising=False)
+    monkeypatch.setitem(sys.modules, "typer", None)  # what Python takes for "cannot be imported"
+    with pytest.raises(SystemExit, match=r'needs typer,(.|\n)*pip install "colangevin\[experiments\]"'):
+        main()

@@ -1,0 +1,133 @@
+import gzip
+import hashlib
+import io
+import urllib.error
+
+import numpy as np
+import pytest
+import torch
+
+from colangevin.experiments import fashion_mnist
+from colangevin.experiments.fashion_mnist import DataError
+
+
+def contents():
+    """Files in the official format: 12 and 8 images, whose first pixel is their label."""
+    files = {}
+    for part, count in (("train", 12), ("t10k", 8)):
+        labels = (np.arange(count) % 10).astype(np.uint8)
+        images = np.zeros((count, 784), dtype=np.uint8)
+        images[:, 0] = labels
+        images[:, 1] = 255
+        files[f"{part}-images-idx3-ubyte.gz"] = bytes(16) + images.tobytes()
+        files[f"{part}-labels-idx1-ubyte.gz"] = bytes(8) + labels.tobytes()
+    return files
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine without the data and without a network; its folder for data."""
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents().items()}
+    monkeypatch.setattr(fashion_mnist, "SUMS", sums)
+    monkeypatch.setattr(fashion_mnist, "SYSTEM", tmp_path / "system")
+    monkeypatch.setenv("COLANGEVIN_DATA", str(tmp_path / "data"))
+
+    def unreachable(*_, **__):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", unreachable)
+    return tmp_path / "data" / "fashion-mnist"
+
+
+class Answer(io.BytesIO):
+    """What urlopen returns, as far as it is used."""
+
+
+def fill(folder, **changes):
+    folder.mkdir(parents=True)
+    for name, content in {**contents(), **changes}.items():
+        (folder / name).write_bytes(gzip.compress(content))
+
+
+def serve(monkeypatch, spoil=lambda packed: packed):
+    """A network that has the files."""
+    asked = []
+
+    def urlopen(url, timeout):
+        asked.append(url)
+        answer = Answer(spoil(gzip.compress(contents()[url.removeprefix(fashion_mnist.URL)])))
+        answer.headers = {"Content-Length": "1000"}
+        return answer
+
+    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", urlopen)
+    return asked
+
+
+def test_found_where_the_variable_points(machine):
+    fill(machine)
+    pixels, classes = fashion_mnist.load()
+    assert pixels.shape == (20, 784)
+    assert torch.equal(pixels[:, 0].long(), classes)
+    assert classes.tolist() == [*range(10), 0, 1, *range(8)]
+
+
+def test_found_in_the_system(machine, tmp_path):
+    fill(tmp_path / "system")
+    assert fashion_mnist.locate() == tmp_path / "system"
+
+
+def test_without_the_variable_the_users_cache_is_looked_at(machine, tmp_path, monkeypatch):
+    monkeypatch.delenv("COLANGEVIN_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    fill(tmp_path / "cache" / "colangevin" / "fashion-mnist")
+    assert fashion_mnist.locate() == tmp_path / "cache" / "colangevin" / "fashion-mnist"
+
+
+def test_nowhere_and_no_network_says_what_to_do(machine):
+    with pytest.raises(DataError) as caught:
+        fashion_mnist.locate()
+    text = str(caught.value)
+    assert "no network" in text
+    assert str(machine / "t10k-labels-idx1-ubyte.gz") in text
+    assert "COLANGEVIN_DATA" in text
+    assert "dataset-fashion-mnist" in text
+    assert "Then run the command again." in text
+
+
+def test_downloaded_once_with_progress(machine, monkeypatch):
+    asked, told = serve(monkeypatch), []
+    assert fashion_mnist.locate(lambda *news: told.append(news)) == machine
+    assert len(asked) == 4
+    assert told[-1][0] == "t10k-labels-idx1-ubyte.gz"
+    assert told[-1][2] == 1000
+    fashion_mnist.load()
+    assert len(asked) == 4
+
+
+def test_a_download_that_is_not_what_it_should_be_leaves_nothing(machine, monkeypatch):
+    serve(monkeypatch, spoil=lambda packed: gzip.compress(b"something else"))
+    with pytest.raises(DataError, match=r"SHA-256 .*Fashion-MNIST's are"):
+        fashion_mnist.locate()
+    assert list(machine.iterdir()) == []
+    serve(monkeypatch, spoil=lambda packed: packed[:40])
+    with pytest.raises(DataError, match=r"not a whole gzip file"):
+        fashion_mnist.locate()
+    assert list(machine.iterdir()) == []
+
+
+def test_a_changed_file_is_refused_by_name(machine):
+    fill(machine, **{"train-labels-idx1-ubyte.gz": bytes(20)})
+    with pytest.raises(DataError, match=r"train-labels-idx1-ubyte.gz: the unpacked contents have SHA-256"):
+        fashion_mnist.load()
+
+
+def test_split_is_disjoint_whole_and_fixed_by_its_seed(machine):
+    fill(machine)
+    x, y, x_test, y_test = fashion_mnist.split(5, 15, seed=0)
+    assert (x.shape, x_test.shape) == ((5, 784), (15, 784))
+    assert float(x.max()) == 1.0
+    assert torch.equal((x[:, 0] * 255).round().long(), y)
+    together = sorted([*y.tolist(), *y_test.tolist()])
+    assert together == sorted([*range(10), 0, 1, *range(8)])
+    assert torch.equal(x, fashion_mnist.split(5, 15, seed=0)[0])
+    assert not torch.equal(x_test, fashion_mnist.split(5, 15, seed=1)[2])

@@ -1,0 +1,249 @@
+import json
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from colangevin.experiments import plane, report, runner
+from colangevin.experiments.report import tables
+from colangevin.experiments.report.results import load
+from colangevin.experiments.store import Folder, StoreError
+from tests.experiments.conftest import Nobody
+from tests.experiments.tiny import experiment
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Results of two experiments, one with two parts and six runs, and their report."""
+    out = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plane, "GRID", 60)
+        patch.setattr(plane, "PICTURE", 20)
+        plain = experiment(name="two-turn", title="plain", plane="nothing", claims=(experiment().claims[0],))
+        for what in (experiment(parts=2, runs=6), plain):
+            stored = Folder(out, what.name)
+            stored.open(what, CPU, ["colangevin", "run", what.name, "--out", "a & b"], resume=False)
+            assert runner.run(what, stored, CPU, Nobody(), lambda: False)
+    assert report.write(out) == out / "report.html"
+    return out
+
+
+def test_every_claim_has_numbers_interval_and_verdict(folder):
+    two_parts = load(folder)[1]
+    table = tables.claims(two_parts)
+    assert [row[0] for row in table.rows] == ["Figure 4", "Table 1"]
+    for row in table.rows:
+        assert row[-1].split(" (")[0] in ("holds", "does not hold", "undecided")
+        assert re.search(r"\[.+, .+\]", row[4])
+    accuracy, curvature = table.rows
+    assert accuracy[2] == "9 %"
+    assert "runs: 6" in accuracy[3]
+    assert curvature[1] == "Less curved. [part 2]"
+    assert curvature[4].startswith("× ")
+
+
+def test_few_runs_are_undecided_in_words(folder):
+    assert tables.claims(load(folder)[0]).rows[0][-1] == "undecided (fewer than 5 runs)"
+
+
+def test_the_papers_numbers_stand_beside_ours(folder):
+    result = load(folder)[1]
+    table = tables.numbers(result, result.parts[0])
+    place = table.head.index("test accuracy, %")
+    assert table.head[place + 1] == "paper"
+    assert table.rows[0][place + 1] == "50 ± 1"
+    assert table.rows[1][place + 1] == "–"
+    assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d", table.rows[0][place])
+
+
+def test_markdown_has_tables_commands_and_figures(folder):
+    text = (folder / "report.md").read_text()
+    assert "## tiny <spiral>" in text
+    assert "colangevin run four-turn --out 'a & b'" in text
+    assert "Claims tested: 3. They hold: " in text
+    for name in re.findall(r"\(figures/(.+?)\)", text):
+        assert (folder / "figures" / name).is_file()
+    assert len(re.findall(r"^\| o-CoLod τ \|", text, re.MULTILINE)) == 3
+
+
+def test_figures_are_svg_and_the_same_every_time(folder):
+    before = {path.name: path.read_bytes() for path in (folder / "figures").iterdir()}
+    kinds = {name.split(".")[-2] for name in before}
+    assert kinds == {"parts", "curves", "boundaries", "curvature", "gradients"}
+    assert all(content.startswith(b"<?xml") for content in before.values())
+    report.write(folder)
+    assert {path.name: path.read_bytes() for path in (folder / "figures").iterdir()} == before
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.outside = []
+        self.data = None
+        self._in_data = False
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        address = given.get("src") or (given.get("href") if tag == "link" else None)
+        if address and not address.startswith("data:"):
+            self.outside.append(address)
+        self._in_data = given.get("id") == "data"
+
+    def handle_data(self, data):
+        if self._in_data:
+            self.data, self._in_data = json.loads(data), False
+
+
+def test_the_page_needs_nothing_else(folder):
+    reader = Reader()
+    text = (folder / "report.html").read_text()
+    reader.feed(text)
+    assert reader.outside == []
+    assert text.count("plotly.js v") == 1
+    assert "tiny &lt;spiral&gt;" in text
+    assert "a &amp; b" in text
+    assert [each["name"] for each in reader.data["experiments"]] == ["two-turn", "four-turn"]
+
+
+def test_parts_that_are_missing_are_said_to_be(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    (tmp_path / "copy" / "four-turn" / "part-2.json").unlink()
+    assert load(tmp_path / "copy")[1].missing == ["part 2"]
+    report.write(tmp_path / "copy")
+    assert "not complete: part 2" in (tmp_path / "copy" / "report.md").read_text()
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(StoreError, match=r"no complete results to report on. Make some with 'colangevin run"):
+        report.write(tmp_path)
+
+
+def test_results_of_another_format_are_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    path = tmp_path / "copy" / "four-turn" / "run.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 7'))
+    with pytest.raises(StoreError, match="has format 7"):
+        report.write(tmp_path / "copy")
+
+
+# What a reader would do: wait for the plots, use every kind of control, look at what changed.
+PROBE = """
+<script>
+const errors = [];
+window.addEventListener("error", (e) => errors.push(e.message));
+window.addEventListener("unhandledrejection", (e) => errors.push(String(e.reason)));
+const complain = console.error;
+console.error = (...words) => { errors.push(words.join(" ")); complain(...words); };
+window.addEventListener("load", async () => {
+  const wait = async (name, test) => {
+    for (let i = 0; i < 1000 && !test(); i += 1) await new Promise((go) => setTimeout(go, 50));
+    if (!test()) errors.push("never came: " + name);
+  };
+  const get = (id) => document.getElementById(id);
+  const seen = {};
+  const use = (control, change) => { change(control); control.dispatchEvent(new Event("change")); };
+  for (const id of ["four-turn-parts", "four-turn-curves", "four-turn-runs", "four-turn-boundary-0",
+                    "four-turn-gradients", "two-turn-curves"]) {
+    await wait(id, () => get(id).data);
+  }
+  const curves = get("four-turn-curves"), card = curves.closest(".card");
+  const [curve, band] = card.querySelectorAll("select"), log = card.querySelector("input");
+  seen.traces = curves.data.length;
+  seen.title = curves.layout.yaxis.title.text;
+  use(band, (c) => { c.selectedIndex = 2; });
+  seen.tracesWithoutBand = curves.data.length;
+  const toggle = card.querySelector(".legend button");
+  toggle.click();
+  seen.tracesWithoutMethod = curves.data.length;
+  seen.tracesElsewhere = get("four-turn-runs").data.length;
+  toggle.click();
+  seen.tracesAgain = curves.data.length;
+  use(curve, (c) => { c.selectedIndex = 1; });
+  seen.otherTitle = curves.layout.yaxis.title.text;
+  use(log, (c) => { c.checked = true; });
+  seen.log = curves.layout.yaxis.type;
+  const left = get("four-turn-boundary-0");
+  await wait("picture", () => left.data[0].z.length);
+  seen.rows = left.data[0].z.length;
+  const first = JSON.stringify(left.data[0].z);
+  const slider = left.closest(".card").querySelector("input[type=range]");
+  slider.value = 3;
+  slider.dispatchEvent(new Event("input"));
+  seen.runChanges = JSON.stringify(left.data[0].z) !== first;
+  const method = left.parentElement.querySelector("select");
+  const third = JSON.stringify(left.data[0].z);
+  use(method, (c) => { c.selectedIndex = 4; });
+  seen.methodChanges = JSON.stringify(left.data[0].z) !== third;
+  const part = document.querySelector("select[aria-label=setting]");
+  const before = JSON.stringify(curves.data[0].y);
+  use(part, (c) => { c.selectedIndex = 1; });
+  seen.partChanges = JSON.stringify(curves.data[0].y) !== before;
+  const paper = getComputedStyle(document.body).backgroundColor, ink = curves.layout.font.color;
+  get("theme").click();
+  seen.themeChanges = getComputedStyle(document.body).backgroundColor !== paper;
+  seen.plotThemeChanges = curves.layout.font.color !== ink;
+  seen.wide = document.documentElement.scrollWidth > window.innerWidth;
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify({ ...seen, errors });
+  document.body.append(out);
+});
+</script>
+"""
+
+
+@pytest.mark.parametrize("width", [1200, 500])  # chromium lays out no narrower window
+def test_the_page_works_in_a_browser(folder, tmp_path, width):
+    browser = shutil.which("chromium")
+    if browser is None:
+        assert not os.environ.get("CI"), "chromium is not installed; .ci/run installs it"
+        pytest.skip("needs chromium: apt-get install chromium")
+    page = tmp_path / "probe.html"
+    page.write_text((folder / "report.html").read_text().replace("<head>", "<head>" + PROBE, 1))
+    answer = subprocess.run(
+        [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--enable-logging=stderr",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--window-size={width},900",
+            "--virtual-time-budget=100000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    found = re.search(r'<pre id="seen">(.*?)</pre>', answer.stdout, re.DOTALL)
+    assert found, answer.stderr[-2000:]
+    seen = json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+    assert seen.pop("errors") == []
+    assert not [line for line in answer.stderr.splitlines() if "CONSOLE" in line]
+    assert seen == {
+        "traces": 16,
+        "tracesWithoutBand": 8,
+        "tracesWithoutMethod": 7,
+        "tracesElsewhere": 7,
+        "tracesAgain": 8,
+        "title": "test accuracy, %",
+        "otherTitle": "test loss",
+        "log": "log",
+        "rows": 20,
+        "runChanges": True,
+        "methodChanges": True,
+        "partChanges": True,
+        "themeChanges": True,
+        "plotThemeChanges": True,
+        "wide": False,
+    }

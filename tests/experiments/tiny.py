@@ -1,0 +1,45 @@
+"""An experiment of seconds, with everything that the real ones have."""
+
+from colangevin.experiments.description import Claim, Experiment, Method, Part, Problem, Quick, Reported
+
+METHODS = (
+    Method("SGD", 0.1),
+    Method("SGD, WD", 0.1, weight_decay=1e-2),
+    Method("start", 0.1, square="orthogonal start"),
+    Method("penalty", 0.1, penalty=0.05),
+    Method("o-CoLod τ", 0.1, square="orthogonal", temperature=1e-4),
+    Method("C-SGLD", 0.1, radii=(1.0, 5.0), temperature=1e-4),
+    Method("c-CoLud", 0.3, "CoLud", friction=1.0, radii=(1.0, 5.0)),
+    Method("SGD-m", 0.1, "ConstrainedSGD", momentum=0.8),
+)
+
+
+def problem(depth: int = 2, **changes) -> Problem:
+    settings = {"data": "two-turn", "train": 20, "test": 30, "batch": 6, "depth": depth, "width": 8}
+    return Problem(**{**settings, **changes})
+
+
+def experiment(parts: int = 1, runs: int = 2, epochs: int = 4, **changes) -> Experiment:
+    """Unequal batches, noise, all optimizers; the name is that of a real experiment, so that it is found."""
+    names = [f"part {number}" for number in range(1, parts + 1)]
+    claims = (
+        Claim(
+            "Figure 4", "o-CoLod is better.", "test accuracy", "o-CoLod τ", ("SGD", "start"), "higher", "9 %"
+        ),
+        Claim("Table 1", "Less curved.", "curvature", "C-SGLD", ("SGD",), "lower", part=names[-1]),
+    )
+    settings = {
+        "name": "four-turn",
+        "title": "tiny <spiral>",
+        "covers": ("fig4",),
+        "about": "For tests.",
+        "parts": tuple(Part(name, problem(i + 2), METHODS) for i, name in enumerate(names)),
+        "runs": runs,
+        "epochs": epochs,
+        "claims": claims,
+        "quick": Quick(1, 1),
+        "reported": (Reported("SGD", "test accuracy", "50 ± 1"),),
+        "plane": "curvature",
+        "points": 2,
+    }
+    return Experiment(**{**settings, **changes})
