@@ -13,7 +13,8 @@ def noise_10_percent_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     def louder(*args: object, **kwargs: object) -> Tensor:
         return 1.1 * normal(*args, **kwargs)
 
-    monkeypatch.setattr("colangevin.optim.bucket.normal", louder)
+    for path in ("bucket", "sweep"):
+        monkeypatch.setattr(f"colangevin.optim.{path}.normal", louder)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Who moves with whom: fused on the device where that is possible, else in plain torch."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -71,7 +73,7 @@ class Plan:
                 sweep.entries.append(entry)
                 continue
             together: object = entry.index
-            small = entry.parameter.device.type != "cpu" or entry.numel <= _WORTH_STACKING
+            small = entry.parameter.device.type != "cpu" or math.prod(entry.shape) <= _WORTH_STACKING
             if constraint.stacks and small:
                 together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
