@@ -24,6 +24,8 @@ Numbers = overdamped.Numbers | list[underdamped.Move]
 # Elements worked on at a time: the dozen passes of a step over 0.5 MB each stay in the cache, each pass is
 # long against what calling it costs, and torch, whose grain is a quarter of it, gives it to four threads.
 _BLOCK = 1 << 17
+# Elements up to which parameters share one call for their noise.
+_SMALL = 1 << 10
 
 
 def sweeps(entry: Entry) -> bool:
@@ -54,18 +56,6 @@ class Piece(NamedTuple):
         """The same stretch of a tensor that lies like the parameter."""
         flat = tensor.view(-1)
         return flat if self.stop - self.start == flat.numel() else flat[self.start : self.stop]
-
-    def noise(self, words: tuple[int, int], width: int) -> Tensor:
-        """The normals of the stretch, ``width`` an element; ``words`` are segment and draw."""
-        entry = self.entry
-        size = entry.numel // entry.copies
-        first, last = self.start // size, -(-self.stop // size)
-        parameter = stream(entry.group["seed"], entry.step, entry.index)
-        keys = streams([parameter], [entry.numbers[first:last]], *words)
-        count = min(size, self.stop - self.start) * width
-        skip = (self.start - first * size) * width
-        noise = normal(keys, (count,), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
-        return noise.flatten() if width == 1 else noise.reshape(-1, width)
 
 
 class Operands(NamedTuple):
@@ -122,7 +112,7 @@ class Sweep:
             [piece.of(state["position"]) for piece, state in states] if keeps else [],
             [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
             [piece.of(piece.entry.grad) for piece in pieces],
-            [_joined([p.noise((segment, draw), width) for p in pieces]) for draw, width in enumerate(widths)],
+            [_noise(pieces, (segment, draw), width) for draw, width in enumerate(widths)],
         )
 
     def _move(self, numbers: Numbers, operands: Operands) -> None:
@@ -150,6 +140,34 @@ class Sweep:
             if last:
                 entry.count()
             entry.remember()
+
+
+def _noise(pieces: list[Piece], words: tuple[int, int], width: int) -> Tensor:
+    """The normals of a block, ``width`` an element; ``words`` are segment and draw."""
+    # small ones at once, each stream as long as the longest: they cost calls, not numbers
+    small = [piece for piece in pieces if piece.stop - piece.start <= _SMALL]
+    made = dict(zip(small, _normals(small, words, width), strict=True))
+    parts = [made[piece] if piece in made else _normals([piece], words, width)[0] for piece in pieces]
+    noise = _joined(parts)
+    return noise if width == 1 else noise.view(-1, width)
+
+
+def _normals(pieces: list[Piece], words: tuple[int, int], width: int) -> list[Tensor]:
+    """The normals of each piece: one alone, or several of whole parameters."""
+    if not pieces:
+        return []
+    keys, copies, counts = [], [], []
+    for entry, start, stop in pieces:
+        size = entry.numel // entry.copies
+        keys.append(stream(entry.group["seed"], entry.step, entry.index))
+        copies.append(entry.numbers[start // size : -(-stop // size)])
+        counts.append(min(size, stop - start) * width)
+    entry, start, _ = pieces[0]
+    skip = start % (entry.numel // entry.copies) * width
+    numbers = streams(keys, copies, *words)
+    rows = normal(numbers, (max(counts),), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
+    parts = rows.split([len(each) for each in copies])
+    return [part[:, :count].reshape(-1) for part, count in zip(parts, counts, strict=True)]
 
 
 def _blocks(entries: list[Entry]) -> Iterator[list[Piece]]:
