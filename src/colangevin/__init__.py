@@ -1,6 +1,6 @@
 """Neural-network weights that obey constraints while they train or sample."""
 
-from colangevin import diagnostics
+from colangevin import diagnostics, schedules
 from colangevin.constraints import Circle, Constraint, Free, Implicit, Orthogonal, Sphere
 from colangevin.errors import (
     ConstraintError,
@@ -10,6 +10,7 @@ from colangevin.errors import (
     SplittingError,
 )
 from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
+from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
 
 __version__ = "0.1.0"
@@ -32,4 +33,7 @@ __all__ = [
     "SplittingError",
     "constrain",
     "diagnostics",
+    "posterior_temperature",
+    "prior_weight_decay",
+    "schedules",
 ]
