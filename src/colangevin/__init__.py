@@ -7,11 +7,13 @@ from colangevin.errors import (
     ConvergenceError,
     InfeasibleError,
     NonFiniteError,
+    SamplesError,
     SplittingError,
 )
 from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
 from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
+from colangevin.sampling import Prediction, RunningMean, Samples
 
 __version__ = "0.1.0"
 
@@ -28,7 +30,11 @@ __all__ = [
     "InfeasibleError",
     "NonFiniteError",
     "Orthogonal",
+    "Prediction",
     "Replicas",
+    "RunningMean",
+    "Samples",
+    "SamplesError",
     "Sphere",
     "SplittingError",
     "constrain",

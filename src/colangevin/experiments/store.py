@@ -14,7 +14,6 @@ afternoons is in ``run.json``.
 import dataclasses
 import io
 import json
-import os
 import platform
 import shlex
 import subprocess
@@ -27,14 +26,12 @@ import torch
 
 import colangevin
 from colangevin.experiments.description import Experiment, Part
+from colangevin.files import HALF, written_whole
 
 __all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
 
 #: of the files; raised when older ones can no longer be read
 FORMAT = 1
-
-# Ending of a file that is being written; a kill leaves one behind.
-_HALF = ".part"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -53,15 +50,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         StoreError: when that failed; the old file is untouched.
     """
-    temporary = path.with_name(f".{path.name}{_HALF}")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with written_whole(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StoreError(
             f"Could not write {path} ({error.strerror or error}). What was there is unchanged. "
             "Make room or make the folder writable, then run the same command with --resume."
@@ -101,7 +93,7 @@ class Folder:
                     "folder with --out."
                 )
             self._check(now)
-            for left in self.path.glob(f".*{_HALF}"):
+            for left in self.path.glob(f".*{HALF}"):
                 left.unlink(missing_ok=True)
             return
         try:
