@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colangevin.constraints import solves
 from colangevin.constraints.base import Constraint, ratio
 from colangevin.errors import ConstraintError, label
 
@@ -126,6 +127,10 @@ class Orthogonal(Constraint):
             Q_new[~converged] = _polar(Q_bar[~converged])
         return _as(q, Q_new)
 
+    def curvature(self, q: Tensor) -> Tensor:
+        s, r = sorted(q.shape[1:])
+        return -(r - (s + 1) / 2) * q
+
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         return _largest(_gram_error(_tall(q)))
 
@@ -186,9 +191,9 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
     size = _largest(residual)
     converged = size <= _tolerance(Q)
     lost = torch.zeros_like(converged)
-    for k in range(1, _ITERATIONS + 1):
-        if bool((converged | lost).all()):
-            break
+    k = 0
+    while k < _ITERATIONS and not bool((converged | lost).all()):
+        k += 1
         # a matrix that has converged stops, so that its result does not depend on the others of its
         # stack (and because at sigma > sqrt(3)/2 rounding grows again if the iteration goes on)
         M = torch.where(converged.view(-1, 1, 1), M, torch.add(M, residual + residual.mT, alpha=0.25))
@@ -198,6 +203,8 @@ def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
         converged = converged | (size <= _tolerance(Q))
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
+    if solves.watched():
+        solves.note("Orthogonal", len(M), k, (~converged).sum())
     return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
 
 
