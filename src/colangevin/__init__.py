@@ -13,7 +13,7 @@ from colangevin.errors import (
 from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
 from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
-from colangevin.sampling import Prediction, RunningMean, Samples
+from colangevin.sampling import Prediction, Quality, RunningMean, Samples, plot_reliability, quality
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "NonFiniteError",
     "Orthogonal",
     "Prediction",
+    "Quality",
     "Replicas",
     "RunningMean",
     "Samples",
@@ -39,7 +40,9 @@ __all__ = [
     "SplittingError",
     "constrain",
     "diagnostics",
+    "plot_reliability",
     "posterior_temperature",
     "prior_weight_decay",
+    "quality",
     "schedules",
 ]
