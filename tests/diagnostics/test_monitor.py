@@ -220,7 +220,7 @@ def test_show_prints(capsys):
     monitor = Monitor(cl.CoLod([weight], 0.1, temperature=0.1))
     monitor.record()
     monitor.report().show()
-    assert "groups" in capsys.readouterr().out
+    assert "configurational" in capsys.readouterr().out
 
 
 def estimate_group(**options):

@@ -17,6 +17,9 @@ __all__ = ["Estimate", "GroupReport", "Report"]
 _SHARE, _ERRORS = 0.05, 3.0
 # An error beyond which an estimate is called undetermined.
 _UNDETERMINED = 0.25
+# Records from which on ArviZ says anything.
+_FEWEST = 4
+_PURPOSE = "A table of the diagnostics"
 # Fallbacks shorten a step and so take energy; from this share on they are named as a cause.
 _FREQUENT = 0.01
 
@@ -137,57 +140,56 @@ class Report:
         return convergence(self.scalars)
 
     def __rich__(self) -> Any:
-        """What ``rich.print`` shows: a table of the groups and one of the scalars."""
-        table = extra("rich.table", "A table of the diagnostics").Table(title="groups")
-        titles = (
-            "group",
-            "constraint",
-            "τ",
-            "kinetic / τ",
-            "configurational / τ",
-            "violation",
-            "cotangency",
-            "iterations",
-            "fallbacks",
-            "verdict",
-        )
-        for title in titles:
-            table.add_column(title)
-        for group in self.groups:
-            low, high = group.temperature
-            table.add_row(
-                f"{group.number}: {group.name}",
-                group.constraint,
-                f"{low:.3g}" if low == high else f"{low:.3g} … {high:.3g}",
-                _cell(group.kinetic),
-                _cell(group.configurational),
-                f"{group.violation:.1e}",
-                "" if group.cotangency is None else f"{group.cotangency:.1e}",
-                "" if group.iterations is None else f"{group.iterations:.1f}",
-                "" if group.fallbacks is None else f"{group.fallbacks:.1%}",
-                group.verdict,
-            )
-        if not self.scalars or next(iter(self.scalars.values())).shape[1] < 4:
-            return table
-        scalars = extra("rich.table", "A table of the diagnostics").Table(title="scalars")
-        for title in ("name", "mean", "ESS", "R-hat", "autocorrelation"):
-            scalars.add_column(title)
-        for name, each in self.convergence().items():
-            scalars.add_row(
-                name,
-                f"{each.mean:.4g} ± {each.error:.2g}",
-                f"{each.ess:.0f}",
-                f"{each.rhat:.3f}",
-                f"{each.autocorrelation_time:.1f}",
-            )
-        return extra("rich.console", "A table of the diagnostics").Group(table, scalars)
+        """What ``rich.print`` shows: a table of the groups, their verdicts, and a table of the scalars."""
+        rows = {
+            "group": [f"{group.number}: {group.name}" for group in self.groups],
+            "τ": [_range(*group.temperature) for group in self.groups],
+            "kinetic / τ": [_cell(group.kinetic) for group in self.groups],
+            "configurational / τ": [_cell(group.configurational) for group in self.groups],
+            "violation": [f"{group.violation:.0e}" for group in self.groups],
+            "cotangency": [_number(group.cotangency, ".0e") for group in self.groups],
+            "iterations": [_number(group.iterations, ".1f") for group in self.groups],
+            "fallbacks": [_number(group.fallbacks, ".1%") for group in self.groups],
+        }
+        verdicts = [f"{group.number}: {group.constraint}: {group.verdict}" for group in self.groups]
+        parts = [_table(rows), *verdicts]
+        if self.scalars and next(iter(self.scalars.values())).shape[1] >= _FEWEST:
+            found = self.convergence().items()
+            scalars = {
+                "scalar": [name for name, _ in found],
+                "mean": [f"{each.mean:.4g} ± {each.error:.2g}" for _, each in found],
+                "ESS": [f"{each.ess:.0f}" for _, each in found],
+                "R-hat": [f"{each.rhat:.3f}" for _, each in found],
+                "autocorrelation": [f"{each.autocorrelation_time:.1f}" for _, each in found],
+            }
+            parts.append(_table(scalars))
+        return extra("rich.console", _PURPOSE).Group(*parts)
 
     def show(self) -> None:
         """Print the tables."""
-        extra("rich", "A table of the diagnostics").print(self)
+        extra("rich", _PURPOSE).print(self)
 
 
 def _cell(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     return str(estimate) if estimate.determined else f"undetermined (± {estimate.error:.2g})"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.3g}" if low == high else f"{low:.3g} … {high:.3g}"
+
+
+def _table(columns: dict[str, list[str]]) -> Any:
+    """A table of the columns that say anything."""
+    table = extra("rich.table", _PURPOSE).Table()
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
+    for title in shown:
+        table.add_column(title)
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
+    return table
