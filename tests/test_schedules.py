@@ -101,6 +101,17 @@ def test_a_number_for_each_replica_is_written_in_place():
     assert torch.equal(tau, torch.tensor([0.05, 0.1, 0.2]))
 
 
+def test_groups_that_share_a_tensor_come_back_from_0():
+    replicas = cl.Replicas(lambda: nn.Linear(2, 1), 3, seed=0)
+    tau = torch.tensor([0.1, 0.2, 0.4])
+    opt = cl.CoLod(replicas.constrain({"weight": cl.Circle(2.0)}), 0.1, temperature=tau, seed=0)
+    assert len(opt.param_groups) == 2
+    schedule = Constant(opt, 0.0, 1)
+    assert tau.tolist() == [0, 0, 0]
+    schedule.step()
+    assert torch.equal(tau, torch.tensor([0.1, 0.2, 0.4]))
+
+
 def test_the_optimizer_follows_the_schedule():
     """A frozen run moves exactly when the temperature is not 0: there is no gradient."""
     model = nn.Linear(3, 2)

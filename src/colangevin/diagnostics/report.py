@@ -145,7 +145,7 @@ class Report:
             "group": [f"{group.number}: {group.name}" for group in self.groups],
             "τ": [_range(*group.temperature) for group in self.groups],
             "kinetic / τ": [_cell(group.kinetic) for group in self.groups],
-            "configurational / τ": [_cell(group.configurational) for group in self.groups],
+            "config. / τ": [_cell(group.configurational) for group in self.groups],
             "violation": [f"{group.violation:.0e}" for group in self.groups],
             "cotangency": [_number(group.cotangency, ".0e") for group in self.groups],
             "iterations": [_number(group.iterations, ".1f") for group in self.groups],

@@ -45,7 +45,7 @@ class Schedule(ABC):
         self.option = option
         #: how many steps the schedule has taken
         self.last_step = 0
-        if not any(largest(self._initial(group)) for group in optimizer.param_groups):
+        if not max(largest(self._initial(group)) for group in optimizer.param_groups):
             raise ConstraintError(
                 f"{option}=0 in every group: a schedule multiplies it. Give the optimizer the {option} that "
                 "a factor of 1 stands for."
@@ -100,8 +100,9 @@ class Schedule(ABC):
 
     def _apply(self) -> None:
         factor = self.factor(self.last_step)
-        for group in self.optimizer.param_groups:
-            value = self._initial(group) * factor
+        # all before the first is written: groups may share a tensor
+        values = [self._initial(group) * factor for group in self.optimizer.param_groups]
+        for group, value in zip(self.optimizer.param_groups, values, strict=True):
             if isinstance(group[self.option], Tensor):
                 group[self.option].copy_(value)
             else:
