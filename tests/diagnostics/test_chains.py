@@ -70,6 +70,10 @@ def test_arviz_gets_the_chains():
     torch.testing.assert_close(torch.from_numpy(data.posterior["y"].values), x[..., 0].double())
 
 
+def test_more_chains_than_draws_are_no_mistake():
+    assert to_arviz({"x": torch.zeros(9, 4)}).posterior["x"].shape == (9, 4)
+
+
 def test_convergence_by_arviz():
     """ESS = draws / time: 4 x 5,000 / 19 = 1,053, to 25 %; chains apart have R-hat well above 1.01."""
     x = autoregressive(0.9, 4, 5000)
@@ -80,6 +84,14 @@ def test_convergence_by_arviz():
     assert found["x"].rhat < 1.02
     assert found["apart"].rhat > 1.3
     assert found["x"].error == pytest.approx(standard_error(x), rel=0.25)
+
+
+def test_a_single_chain_is_compared_with_itself():
+    x = autoregressive(0.5, 1, 4000)
+    drifting = x + torch.linspace(0, 5, 4000)
+    found = convergence({"x": x, "drifting": drifting})
+    assert found["x"].rhat < 1.02
+    assert found["drifting"].rhat > 1.3
 
 
 def test_a_quantity_without_draws_is_refused():

@@ -84,7 +84,10 @@ def to_arviz(chains: Mapping[str, Tensor]) -> Any:
         if values.dim() < 2:
             raise ValueError(f"chains['{name}']: shape {tuple(values.shape)}; must be (chains, draws, ...).")
     arrays = {name: values.detach().cpu().double().numpy() for name, values in chains.items()}
-    return _arviz().from_dict(posterior=arrays)
+    arviz = _arviz()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="More chains")  # replicas are many, and meant to be
+        return arviz.from_dict(posterior=arrays)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ class Convergence:
         mean: over all draws and entries.
         error: its standard error, the standard deviation over the root of ``ess``.
         ess: effective sample size for the mean.
-        rhat: split R-hat of the ranks (Vehtari et al. 2021); above 1.01 the chains do not agree.
+        rhat: split R-hat of the ranks (Vehtari et al. 2021), of a single chain that of its halves; above 1.01
+            the chains do not agree.
         autocorrelation_time: draws for one effective one.
     """
 
@@ -116,8 +120,8 @@ def convergence(chains: Mapping[str, Tensor]) -> dict[str, Convergence]:
         What ArviZ finds, by name.
     """
     arviz = _arviz()
-    data = to_arviz(chains)
-    sizes, rhats = arviz.ess(data, method="mean"), arviz.rhat(data)
+    sizes = arviz.ess(to_arviz(chains), method="mean")
+    rhats = arviz.rhat(to_arviz({name: _two_or_more(values) for name, values in chains.items()}))
     found = {}
     for name, values in chains.items():
         flat = values.detach().double().flatten(0, 1)
@@ -131,6 +135,14 @@ def convergence(chains: Mapping[str, Tensor]) -> dict[str, Convergence]:
             autocorrelation_time=len(flat) / ess,
         )
     return found
+
+
+def _two_or_more(chains: Tensor) -> Tensor:
+    """The chains, or the halves of a single one: R-hat compares chains."""
+    if len(chains) > 1:
+        return chains
+    half = chains.shape[1] // 2
+    return torch.cat((chains[:, :half], chains[:, half : 2 * half]))
 
 
 def _arviz() -> Any:
