@@ -179,8 +179,11 @@ class _Sums:
         self.temperature = torch.empty(0)
 
     def add(self, optimizer: ConstrainedOptimizer, place: Place, reference: Tensor) -> None:
-        tau = torch.as_tensor(place.group["temperature"], dtype=torch.float64)
-        self.temperature = tau.to(place.q.device).reshape(-1).expand(len(place.q)).clone()
+        tau = place.group["temperature"]
+        if isinstance(tau, Tensor):
+            self.temperature = tau.to(place.q).reshape(-1).expand(len(place.q)).clone()
+        else:  # filled in on the device, which a copy would wait for
+            self.temperature = place.q.new_full((len(place.q),), tau)
         energy = kinetic_energy(optimizer, place)
         if energy is not None:
             self.energy = self.energy + energy
