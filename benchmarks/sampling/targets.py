@@ -64,7 +64,7 @@ def _rotations(f: tuple[float, float, float]) -> float:
 _FISHER = (2.0, 1.5, 0.5)
 
 TARGETS = (
-    Target("SO(2), 3 cos φ", (2, 2), (1.5, 1.5), float(i1(3) / i0(3)), 0.15),
-    Target("S², κ = 2", (3, 1), (2.0,), 1 / math.tanh(2) - 1 / 2, 0.4),
-    Target("SO(3), F = diag(2, 1.5, 0.5)", (3, 3), _FISHER, _rotations(_FISHER), 0.15),
+    Target("SO(2), 3 cos φ", (2, 2), (1.5, 1.5), float(i1(3) / i0(3)), 0.1),
+    Target("S², κ = 2", (3, 1), (2.0,), 1 / math.tanh(2) - 1 / 2, 0.2),
+    Target("SO(3), F = diag(2, 1.5, 0.5)", (3, 3), _FISHER, _rotations(_FISHER), 0.1),
 )
