@@ -6,9 +6,7 @@
     python -m examples.calibration --device cuda --epochs 100 --out out
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -16,7 +14,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import colangevin as cl
-from examples.images import Images, load, sample, train
+from examples.images import Images, load, parser, sample, train
 
 __all__ = ["compare", "main"]
 
@@ -58,15 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: of the command line; those of the process when None.
     """
-    parser = argparse.ArgumentParser(prog="python -m examples.calibration")
-    parser.add_argument("--data", choices=("auto", "digits", "fashion-mnist"), default="auto")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--epochs", type=int, default=300)
-    parser.add_argument("--copies", type=int, default=10, help="networks of the ensemble")
-    parser.add_argument("--chains", type=int, default=4, help="for each temperature")
-    parser.add_argument("--temperatures", type=float, nargs="+", default=[0.01, 0.1, 1.0])
-    parser.add_argument("--out", type=Path, help="folder for reliability plots")
-    options = parser.parse_args(arguments)
+    words = parser("examples.calibration")
+    words.add_argument("--copies", type=int, default=10, help="networks of the ensemble")
+    words.add_argument("--chains", type=int, default=4, help="for each temperature")
+    words.add_argument("--temperatures", type=float, nargs="+", default=[0.01, 0.1, 1.0])
+    options = words.parse_args(arguments)
     torch.manual_seed(0)
     images = load(options.data, torch.device(options.device))
     found, report = compare(

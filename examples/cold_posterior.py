@@ -6,10 +6,8 @@ than Bayes' to predict better. All temperatures run as one batched model::
     python -m examples.cold_posterior --out out     # a table, and out/cold_posterior.svg
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
@@ -18,7 +16,7 @@ from rich.table import Table
 
 import colangevin as cl
 from examples.calibration import compare
-from examples.images import Images, load
+from examples.images import Images, load, parser
 
 __all__ = ["Point", "curve", "main"]
 
@@ -74,16 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: of the command line; those of the process when None.
     """
-    parser = argparse.ArgumentParser(prog="python -m examples.cold_posterior")
-    parser.add_argument("--data", choices=("auto", "digits", "fashion-mnist"), default="auto")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--epochs", type=int, default=300)
-    parser.add_argument("--chains", type=int, default=2, help="for each temperature")
-    parser.add_argument(
+    words = parser("examples.cold_posterior")
+    words.add_argument("--chains", type=int, default=2, help="for each temperature")
+    words.add_argument(
         "--temperatures", type=float, nargs="+", default=[1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
     )
-    parser.add_argument("--out", type=Path, help="folder for the plot")
-    options = parser.parse_args(arguments)
+    options = words.parse_args(arguments)
     torch.manual_seed(0)
     images = load(options.data, torch.device(options.device))
     points, sgd, report = curve(images, options.temperatures, chains=options.chains, epochs=options.epochs)

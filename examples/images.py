@@ -1,7 +1,9 @@
 """Images, a perceptron with bounded weights, and its posterior at many temperatures in one batched model."""
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +12,7 @@ from torch.nn.functional import cross_entropy
 import colangevin as cl
 from colangevin.experiments import fashion_mnist
 
-__all__ = ["Images", "Setting", "load", "sample", "train"]
+__all__ = ["Images", "Setting", "load", "parser", "sample", "train"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,23 @@ def load(name: str, device: torch.device) -> Images:
         x, y = torch.from_numpy(pixels).float()[order] / 16, torch.from_numpy(classes).long()[order]
         parts = x[: sizes.train], y[: sizes.train], x[sizes.train :], y[sizes.train :]
     return Images(name, *(part.to(device) for part in parts))
+
+
+def parser(module: str) -> argparse.ArgumentParser:
+    """Of the words that scripts on images have in common.
+
+    Args:
+        module: the script.
+
+    Returns:
+        The parser, to add further words to.
+    """
+    made = argparse.ArgumentParser(prog=f"python -m {module}")
+    made.add_argument("--data", choices=("auto", *SETTINGS), default="auto")
+    made.add_argument("--device", default="cpu")
+    made.add_argument("--epochs", type=int, default=300)
+    made.add_argument("--out", type=Path, help="folder for plots")
+    return made
 
 
 def train(images: Images, copies: int, epochs: int) -> cl.Samples:

@@ -71,8 +71,8 @@ def render(folder: Path = FOLDER) -> str:
         return "No results are stored."
     about = json.loads((folder / "sampling.json").read_text())
     lines = [
-        f"{about['device']}, {about['threads']} thread(s), {about['seconds']:g} s each, load "
-        f"{about['load_before']:.1f} before and {about['load_after']:.1f} after, torch {about['torch']}, "
+        f"{about['device']}, {about['threads']} thread(s), {about['seconds']:g} s each, load of the machine "
+        f"{about['load_before']:.1f} before and {_load(about)} after, torch {about['torch']}, "
         f"commit {about['commit']}; `python -m benchmarks.sampling`:",
         "",
         "| law, exact average | sampler | chains | average | right | ESS/s | R-hat |",
@@ -96,6 +96,10 @@ def render(folder: Path = FOLDER) -> str:
             lines.append("| " + " | ".join(cells) + " |")
             last = name
     return "\n".join(lines)
+
+
+def _load(about: dict[str, float]) -> str:
+    return f"{about['load_after']:.1f}" if "load_after" in about else "unknown (unfinished)"
 
 
 def page() -> str:
@@ -133,6 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "seconds": options.seconds,
         "load_before": os.getloadavg()[0],
     }
+    description = options.out / "sampling.json"
+    description.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
     with (options.out / "sampling.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([column.name for column in fields(Row)])
@@ -143,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 file.flush()
                 print(*_cells(row), sep="  ", flush=True)
     about["load_after"] = os.getloadavg()[0]
-    (options.out / "sampling.json").write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    description.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
     if options.out == FOLDER:
         _PAGE.write_text(page())
 

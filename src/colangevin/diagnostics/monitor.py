@@ -13,6 +13,7 @@ from colangevin.diagnostics.places import Place, places
 from colangevin.diagnostics.report import Estimate, GroupReport, Report
 from colangevin.diagnostics.temperature import kinetic_energy
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.turns import Turns
 
 __all__ = ["Monitor"]
 
@@ -43,13 +44,8 @@ class Monitor:
     """
 
     def __init__(self, optimizer: ConstrainedOptimizer, *, every: int = 1, burn_in: int = 0) -> None:
-        for name, value, least in (("every", every, 1), ("burn_in", burn_in, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name}={value!r}: must be a whole number of calls, at least {least}.")
         self.optimizer = optimizer
-        self.every = every
-        self.burn_in = burn_in
-        self.calls = 0
+        self._turns = Turns(every, burn_in)
         #: where the fields of the configurational temperature point to
         self._references: dict[str, Tensor] = {}
         #: by group and measure, a tensor of shape (copies,) for each record
@@ -60,7 +56,7 @@ class Monitor:
         optimizer.register_step_post_hook(lambda *_: solves.end(self._solves))
 
     def _begin(self) -> None:
-        if self.calls > self.burn_in:
+        if self._turns.calls > self._turns.burn_in:
             solves.begin(self._solves)
 
     @torch.no_grad()
@@ -76,13 +72,13 @@ class Monitor:
         Raises:
             ValueError: for a quantity that is neither.
         """
-        self.calls += 1
-        if self.calls == self.burn_in // 2 + 1:
+        due = self._turns.take()
+        if self._turns.calls == self._turns.burn_in // 2 + 1:
             self._references = {
                 _key(place): place.q.to(state_dtype(place.weight.dtype), copy=True)
                 for place in places(self.optimizer)
             }
-        if self.calls <= self.burn_in or (self.calls - self.burn_in) % self.every:
+        if not due:
             return False
         for name, value in scalars.items():
             tensor = torch.as_tensor(value).detach()
@@ -134,10 +130,7 @@ class Monitor:
             ValueError: when nothing was recorded yet.
         """
         if not self._series:
-            raise ValueError(
-                f"monitor: nothing was recorded; record() was called {self.calls} times, with "
-                f"burn_in={self.burn_in} and every={self.every}."
-            )
+            raise ValueError(f"monitor: nothing was recorded; record() was {self._turns}.")
         groups = [self._group(number, series) for number, series in sorted(self._series.items())]
         return Report(groups, {name: _stacked(values) for name, values in self._scalars.items()})
 

@@ -12,6 +12,7 @@ from colangevin.replicas import Replicas
 from colangevin.sampling.memory import Memory, Weights
 from colangevin.sampling.prediction import Prediction, predict
 from colangevin.sampling.shards import Shards, layout_of
+from colangevin.turns import Turns
 
 __all__ = ["Samples"]
 
@@ -55,15 +56,9 @@ class Samples:
         folder: str | Path | None = None,
         limit: int | None = None,
     ) -> None:
-        for name, value, least in (("every", every, 1), ("burn_in", burn_in, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name}={value!r}: must be a whole number of calls, at least {least}.")
         self.model = model
-        self.every = every
-        self.burn_in = burn_in
         self.limit = limit
-        #: how often :meth:`collect` was called
-        self.calls = 0
+        self._turns = Turns(every, burn_in)
         if limit is not None and limit < 2 * self._sample_bytes:
             raise SamplesError(
                 f"limit={limit} bytes: a sample of this model takes {self._sample_bytes}, and there must be "
@@ -94,16 +89,15 @@ class Samples:
         samples.model = model
         shards, settings = Shards.open(Path(folder), layout_of(samples._weights()))
         samples._store = shards
-        samples.every, samples.burn_in, samples.limit = (
-            settings[name] for name in ("every", "burn_in", "limit")
-        )
+        samples.limit = settings["limit"]
+        samples._turns = Turns(settings["every"], settings["burn_in"])
         if settings["replicas"] != samples._replicas:
             raise SamplesError(
                 f"{folder}: the samples are of a model with replicas={settings['replicas']}, this one has "
                 f"replicas={samples._replicas}."
             )
         samples._give_up_what_does_not_fit()  # of a thinning that was killed
-        samples.calls = shards.calls[-1] if shards.calls else 0
+        samples._turns.calls = shards.calls[-1] if shards.calls else 0
         return samples
 
     # ---- collecting ------------------------------------------------------------------------------
@@ -114,24 +108,20 @@ class Samples:
         Returns:
             Whether they were stored.
         """
-        self.calls += 1
-        if not self._due(self.calls):
+        if not self._turns.take():
             return False
         if self.limit is not None and (len(self) + 1) * self._sample_bytes > self.limit:
-            self.every *= 2
+            self._turns.every *= 2
             if isinstance(self._store, Shards):  # first, so that a kill leaves too many rather than too few
                 self._store.remember(self._settings())
             self._give_up_what_does_not_fit()
-            if not self._due(self.calls):
+            if not self._turns.due(self.calls):
                 return False
         self._store.add(self.calls, self._weights())
         return True
 
-    def _due(self, call: int) -> bool:
-        return call > self.burn_in and (call - self.burn_in) % self.every == 0
-
     def _give_up_what_does_not_fit(self) -> None:
-        for call in [call for call in self._store.calls if not self._due(call)]:
+        for call in [call for call in self._store.calls if not self._turns.due(call)]:
             self._store.remove(call)
 
     def _weights(self) -> Weights:
@@ -157,10 +147,25 @@ class Samples:
             state_dict: what it returned.
         """
         self._store.load_state_dict(state_dict)
-        self.calls, self.every = state_dict["calls"], state_dict["every"]
+        self._turns.calls, self._turns.every = state_dict["calls"], state_dict["every"]
         self._give_up_what_does_not_fit()
 
     # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> int:
+        """How often :meth:`collect` was called."""
+        return self._turns.calls
+
+    @property
+    def every(self) -> int:
+        """Of how many calls one stores; doubles at the limit."""
+        return self._turns.every
+
+    @property
+    def burn_in(self) -> int:
+        """How many calls at the beginning store nothing."""
+        return self._turns.burn_in
 
     @property
     def _replicas(self) -> int:
@@ -266,10 +271,7 @@ class Samples:
 
     def _need_one(self) -> None:
         if not len(self):
-            raise SamplesError(
-                f"samples: there is none yet; collect() was called {self.calls} times, with "
-                f"burn_in={self.burn_in} and every={self.every}."
-            )
+            raise SamplesError(f"samples: there is none yet; collect() was {self._turns}.")
 
 
 # Samples that run at once: enough to fill a device with small models, few enough for the memory.
