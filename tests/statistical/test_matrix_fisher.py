@@ -83,26 +83,26 @@ def assert_matrix_fisher(name: str, scheme: str, run: Run, resolution: float) ->
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_first_moments_on_frames(scheme: str) -> None:
-    assert_matrix_fisher("V(2, 3)", scheme, FAST[scheme], resolution=0.1)
+    assert_matrix_fisher("V(2, 3)", scheme, FAST[scheme], resolution=0.11)
 
 
 @pytest.mark.parametrize("scheme", some_slowly(SCHEMES, ("overdamped", "OBA", "BOA")))
 def test_first_moments_on_rotations(scheme: str) -> None:
-    assert_matrix_fisher("SO(3)", scheme, FAST[scheme], resolution=0.1)
+    assert_matrix_fisher("SO(3)", scheme, FAST[scheme], resolution=0.11)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", F)
-def test_first_moments_to_2_percent(name: str, scheme: str) -> None:
-    assert_matrix_fisher(name, scheme, SLOW[scheme], resolution=0.02)
+def test_first_moments_of_long_runs(name: str, scheme: str) -> None:
+    assert_matrix_fisher(name, scheme, SLOW[scheme], resolution=0.025)
 
 
 @pytest.mark.usefixtures("noise_10_percent_too_large")
 @pytest.mark.parametrize("name", some_slowly(tuple(F), ("SO(3)",)))
 def test_power_against_noise_10_percent_too_large(name: str) -> None:
     with pytest.raises(AssertionError, match="biased"):
-        assert_matrix_fisher(name, "BAOAB", FAST["BAOAB"], resolution=0.1)
+        assert_matrix_fisher(name, "BAOAB", FAST["BAOAB"], resolution=0.11)
 
 
 @pytest.mark.parametrize("f", [0.3, 1.3])
