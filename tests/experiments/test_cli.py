@@ -173,10 +173,10 @@ def test_cuda_that_is_not_there_is_refused(monkeypatch):
 
 
 def test_missing_data_are_explained(monkeypatch, tmp_path):
-    from colangevin.experiments import fashion_mnist
+    from colangevin.experiments import fashion_mnist, sources
 
     def nowhere(*_):
-        raise fashion_mnist.DataError("Fashion-MNIST is not on this machine")
+        raise sources.DataError("Fashion-MNIST is not on this machine")
 
     monkeypatch.setattr(fashion_mnist, "locate", nowhere)
     answer = call("run", "fig7", "--quick", "--out", tmp_path)

@@ -15,7 +15,7 @@ from rich.table import Table
 from colangevin.experiments import display, report, runner
 from colangevin.experiments.catalogue import EXPERIMENTS, find
 from colangevin.experiments.description import Experiment
-from colangevin.experiments.fashion_mnist import DataError
+from colangevin.experiments.sources import DataError
 from colangevin.experiments.store import Folder, StoreError
 
 __all__ = ["app"]
