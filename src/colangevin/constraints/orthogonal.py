@@ -2,7 +2,7 @@ r"""Orthogonality: :math:`W^T W = I` or :math:`W W^T = I`, whichever the shape a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -46,6 +46,14 @@ class Orthogonal(Constraint):
     """
 
     stacks = True
+
+    # how often the polar factor was taken; a note on the side, no part of the value
+    _polar_count: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+
+    @property
+    def fallbacks(self) -> int:
+        """How many matrices took the polar factor because the iteration had not converged, in plain torch."""
+        return self._polar_count[0]
 
     def describe(self) -> dict[str, Any]:
         return {"name": "Orthogonal"}
@@ -114,6 +122,7 @@ class Orthogonal(Constraint):
         Q_new, P_bar = Q_bar.sub_(QM), torch.add(P, QM, alpha=-1 / a)
         if not bool(converged.all()):
             lost = ~converged
+            self._polar_count[0] += int(lost.sum())
             Q_new[lost] = _polar(torch.add(Q[lost], P[lost], alpha=a))
             P_bar[lost] = (Q_new[lost] - Q[lost]) / a
         return _as(q, Q_new), _as(q, _tangent(Q_new, P_bar))
@@ -123,6 +132,7 @@ class Orthogonal(Constraint):
         M, converged = _multipliers(Q, Q_bar)
         Q_new = torch.baddbmm(Q_bar, Q, M, alpha=-1)
         if not bool(converged.all()):
+            self._polar_count[0] += int((~converged).sum())
             Q_new[~converged] = _polar(Q_bar[~converged])
         return _as(q, Q_new)
 

@@ -84,6 +84,10 @@ class Fused(ABC):
     def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
         """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
 
+    def fallbacks(self) -> int:
+        """How often a matrix took the polar factor since the tables were written; waits for the device."""
+        return 0
+
     #: whether the step counts are left to :meth:`advance`
     counts = True
 
