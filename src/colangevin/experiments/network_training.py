@@ -172,7 +172,9 @@ class NetworkTraining:
             self._graphs[size].replay()
         elif self.device.type == "cuda" and self._eager.get(size, 0) == _EAGER:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            # graphs of several sizes take turns, so they can share their memory
+            pool = next(iter(self._graphs.values())).pool() if self._graphs else None
+            with torch.cuda.graph(graph, pool=pool):
                 self._compute(size)
             self._graphs[size] = graph
             graph.replay()
