@@ -1,8 +1,8 @@
 """Large networks on CUDA: steps are replays of a graph, and a resumed training goes on as it would have.
 
 Not bit for bit: cuDNN and the attention's backward add up in any order, and products are of bfloat16 numbers,
-so that two trainings with the same seeds differ in rounding. The tolerance is some 10 of those roundings, 0.4 %
-each, on short trainings with a small step, in which they are not yet amplified.
+so that two trainings with the same seeds differ in rounding. The tolerance is some 10 of those roundings, of
+0.4 % each, on short trainings with a small step, in which they are not yet amplified.
 """
 
 import pytest
