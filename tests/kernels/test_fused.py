@@ -193,6 +193,28 @@ def test_replicas_are_moved_apart(monkeypatch, device, method, own):
         assert not torch.allclose(ours[0], ours[1])
 
 
+@pytest.mark.parametrize("method", ["colod", "colud"])
+def test_groups_with_numbers_of_their_own_move_in_the_same_launches(monkeypatch, device, method):
+    cases = [*ELEMENTWISE[:6], *(((4, 6), cl.Sphere(2.0)),) * 3, *(((5, 7), cl.Orthogonal()),) * 3]
+    launches = []
+
+    def make(groups: list[dict]):
+        for number, group in enumerate(groups):
+            # a third without noise, one weight with a temperature on the device
+            group.update(lr=0.02 * (1 + number), temperature=0.01 * (number % 3))
+        groups[1]["temperature"] = torch.tensor(0.01, device=device)
+        if method == "colod":
+            optimizer = cl.CoLod(groups, 0.1, seed=3)
+        else:
+            optimizer = cl.CoLud(groups, 0.1, friction=1.0, seed=3)
+        optimizer.register_step_post_hook(lambda optimizer, *_: launches.append(len(optimizer._plan.fused)))
+        return optimizer
+
+    compare(monkeypatch, device, make, cases, torch.float32, ORTHOGONAL, size=0.3)
+    # lines and circles with and without noise, spheres with and without, matrices
+    assert launches[0] == 5
+
+
 @pytest.mark.parametrize("constraint", [cl.Free(), cl.Circle(0.5), cl.Sphere(2.0), cl.Orthogonal()], ids=str)
 def test_a_bad_gradient_moves_nothing_it_touches_and_is_reported(device, constraint):
     weight = torch.randn(4, 6) * 0.1
