@@ -6,7 +6,7 @@ __all__ = ["MLP"]
 
 
 class _Linear(nn.Linear):
-    """``nn.Linear`` on points in columns: batched by vmap, its gradients then lie in memory as its weights."""
+    """``nn.Linear`` on points in columns: batched by vmap, its gradients lie in memory as its weights do."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weight @ x + self.bias.unsqueeze(-1)

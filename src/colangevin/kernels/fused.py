@@ -111,6 +111,9 @@ class Fused(ABC):
     def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
 
+    #: whether nobody else has written the parameters since the last step, as far as torch tells
+    trusted = False
+
     #: whether the step counts are left to :meth:`advance`
     counts = True
 
@@ -133,6 +136,7 @@ class Fused(ABC):
             self._steps = self.upload(steps, torch.int64)
             self._count = Launch(count_steps, -(-len(steps) // 128), n=len(steps), BLOCK=128)
             self.tabulate(self._form)
+            self.trusted = False
         gradients = [entry.grad.data_ptr() for entry in self.entries]
         if gradients != self._gradients:
             self._gradients = gradients
@@ -180,6 +184,8 @@ class Fused(ABC):
         """Entries whose parameter someone else wrote since the last step, as far as torch tells."""
         versions = [parameter._version for parameter in self._parameters]
         self._seen = versions
+        # who replays a graph may write in between, and no version would tell
+        self.trusted = versions == self._versions and not self._capturing()
         if versions == self._versions:
             return []
         if not self._versions:
@@ -210,13 +216,17 @@ class Fused(ABC):
         ]
         return torch.stack([column.expand(copies) for column in columns], 1)
 
+    def _capturing(self) -> bool:
+        """Whether a graph is being recorded."""
+        return self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+
     def upload(self, values: Sequence[Any], dtype: torch.dtype) -> Tensor:
         """A small table on the device, without waiting for it."""
         table = torch.tensor(values, dtype=dtype)
         if self.device.type != "cuda":
             return table
         table = table.pin_memory()
-        if torch.cuda.is_current_stream_capturing():
+        if self._capturing():
             self._recorded.append(table)  # every replay of the graph copies from it again
         return table.to(self.device, non_blocking=True)
 
@@ -227,7 +237,7 @@ class Fused(ABC):
         self._age += 1
         if self.device.type != "cuda" or self._age % _WATCH or self._arrived is not None:
             return
-        if torch.cuda.is_current_stream_capturing():
+        if self._capturing():
             return
         self._host_flags.copy_(self.flags, non_blocking=True)
         self._arrived = torch.cuda.Event()
@@ -241,7 +251,7 @@ class Fused(ABC):
         """
         flags = self.flags
         if self.device.type == "cuda":
-            if self._arrived is None or torch.cuda.is_current_stream_capturing() or not self._arrived.query():
+            if self._arrived is None or self._capturing() or not self._arrived.query():
                 return
             flags, self._arrived = self._host_flags, None
         bad = [entry for entry, flag in zip(self.entries, flags.tolist(), strict=True) if flag]

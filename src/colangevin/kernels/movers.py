@@ -72,15 +72,24 @@ class _Lines:
 
     def __call__(self, form: Form, grads: Tensor, rates: Tensor, letters: Letters, draw: int = 0) -> None:
         """Letters on every weight, the overdamped step if none; ``draw`` counts the Os that came before."""
-        key = (tuple(letters), draw, form.noisy, form.varies, self._mover.gradients_aligned)
+        key = (
+            tuple(letters),
+            draw,
+            form.noisy,
+            form.varies,
+            self._mover.trusted,
+            self._mover.gradients_aligned,
+        )
         launch = self._launches.get(key)
         if launch is None:
             launch = self._launches[key] = self._compose(*key)
         launch(self.table, grads, self.reals, self.chunks, self._mover.flags, rates)
 
-    def _compose(self, letters: Letters, draw: int, noise: bool, varies: bool, aligned: bool) -> Launch:
+    def _compose(
+        self, letters: Letters, draw: int, noise: bool, varies: bool, trusted: bool, aligned: bool
+    ) -> Launch:
         aligned = self._aligned and aligned
-        options = {**self._options, "NOISE": noise, "VARIES": varies, "ALIGNED": aligned}
+        options = {**self._options, "NOISE": noise, "VARIES": varies, "TRUSTED": trusted, "ALIGNED": aligned}
         if not letters:
             return Launch(elementwise.overdamped, len(self.chunks), **options)
         code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "DRAW": draw}
