@@ -52,6 +52,15 @@ def _block(address, start, dtype: tl.constexpr, ALIGNED: tl.constexpr):
 
 
 @triton.jit
+def _length(row, start, ALIGNED: tl.constexpr):
+    """How many elements there are from a block on."""
+    length = tl.load(row + 4) - start
+    if ALIGNED:
+        length = tl.multiple_of(length, 4)
+    return length
+
+
+@triton.jit
 def _read_gradient(grad_at, i, inside, flag, MAXIMIZE: tl.constexpr):
     """The gradient, and where it is finite; elsewhere it counts as nothing."""
     raw = tl.load(grad_at + i, mask=inside, other=0.0).to(tl.float32)
@@ -73,20 +82,20 @@ def _edited(theta, x, r, weight_type: tl.constexpr):
 
 
 @triton.jit
-def _line_edited(weight_at, position_at, length, r, weight_type: tl.constexpr):
-    """Whether the first weights of a block were changed: whoever writes past torch writes more than one."""
-    i = tl.arange(0, _LINE)
-    theta = tl.load(weight_at + i, mask=i < length, other=0.0).to(tl.float32)
-    x = sine(tl.load(position_at + i, mask=i < length, other=0.0))
-    return tl.max(_edited(theta, x, r, weight_type).to(tl.int32), 0) > 0
-
-
-@triton.jit
-def _reconcile(weight_at, i, inside, beta, x, y, r, weight_type: tl.constexpr):
-    """Weight, angle, sine and cosine, lifted anew where the weight was changed since the angle was stored."""
-    theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
-    edited = _edited(theta, x, r, weight_type)
+def _read_circle(weight_at, position_at, i, inside, r, TRUSTED: tl.constexpr, weight_type: tl.constexpr):
+    """Weight, angle, sine and cosine of a block, lifted anew where the weight is not that of the angle."""
+    beta = tl.load(position_at + i, mask=inside, other=0.0)
+    x, y = sincos(beta)
+    theta = (r * x).to(weight_type).to(tl.float32)
+    # whoever writes past torch writes more than one weight: the first ones of a block tell
+    looked_at = inside
+    if TRUSTED:
+        looked_at = inside & (i < _LINE)
+    seen = tl.load(weight_at + i, mask=looked_at, other=0.0).to(tl.float32)
+    edited = looked_at & _edited(seen, x, r, weight_type)
     if tl.max(edited.to(tl.int32), 0) > 0:
+        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        edited = inside & _edited(theta, x, r, weight_type)
         behind = y < 0  # xi < 0, more than a right angle from the slack axis
         x = tl.where(edited, tl.minimum(tl.maximum(theta / r, -1.0), 1.0), x)
         lifted = asin(x)
@@ -94,21 +103,6 @@ def _reconcile(weight_at, i, inside, beta, x, y, r, weight_type: tl.constexpr):
         flat = tl.sqrt(1.0 - x * x)
         beta = tl.where(edited, lifted, beta)
         y = tl.where(edited, tl.where(behind, -flat, flat), y)
-    return theta, beta, x, y
-
-
-@triton.jit
-def _read_circle(weight_at, position_at, i, length, r, TRUSTED: tl.constexpr, weight_type: tl.constexpr):
-    """Weight, angle, sine and cosine of a block."""
-    inside = i < length
-    beta = tl.load(position_at + i, mask=inside, other=0.0)
-    x, y = sincos(beta)
-    theta = (r * x).to(weight_type).to(tl.float32)
-    if TRUSTED:
-        if _line_edited(weight_at, position_at, length, r, weight_type):
-            theta, beta, x, y = _reconcile(weight_at, i, inside, beta, x, y, r, weight_type)
-    else:
-        theta, beta, x, y = _reconcile(weight_at, i, inside, beta, x, y, r, weight_type)
     return theta, beta, x, y
 
 
@@ -149,8 +143,7 @@ def underdamped(
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    length = tl.load(row + 4) - start
-    inside = i < length
+    inside = i < _length(row, start, ALIGNED)
     flag = flags + tl.load(row + 8)
     grad, finite = _read_gradient(grad_at, i, inside, flag, MAXIMIZE)
     old = tl.load(momentum_at + i, mask=inside, other=0.0)
@@ -158,11 +151,13 @@ def underdamped(
     unit = 1.0
     if r > 0:
         unit = 1.0 / r
-        theta, q, _, cosine = _read_circle(weight_at, position_at, i, length, r, TRUSTED, weight_type)
+        theta, beta, _, cosine = _read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
         force = cosine * (grad + decay * theta) * unit
     else:
-        q = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
-        force = grad + decay * q
+        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        beta = theta
+        force = grad + decay * theta
+    q = beta
 
     p = old
     if NOISE:
@@ -184,11 +179,11 @@ def underdamped(
             draw += 1
 
     tl.store(momentum_at + i, tl.where(finite, p, old), mask=inside)
-    inside = inside & finite
     if r > 0:
-        q = wrap(wrap(q))
+        q = tl.where(finite, wrap(wrap(q)), beta)
         tl.store(position_at + i, q, mask=inside)
         q = r * sine(q)
+    q = tl.where(finite, q, theta)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
     if COUNTS:
         _count_step(row, start)
@@ -226,23 +221,21 @@ def overdamped(
     h, sigma = tl.load(rates + 1), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    length = tl.load(row + 4) - start
-    inside = i < length
+    inside = i < _length(row, start, ALIGNED)
     flag = flags + tl.load(row + 8)
     grad, finite = _read_gradient(grad_at, i, inside, flag, MAXIMIZE)
-    inside = inside & finite
     if NOISE:
         key = extend(_noise_key(row), weight * 0)
     if r > 0:
         # in units of r, where the square of a gradient cannot overflow
         unit = 1.0 / r
-        theta, _, x, y = _read_circle(weight_at, position_at, i, length, r, TRUSTED, weight_type)
+        theta, old, x, y = _read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
         x = x - h * ((grad + decay * theta) * unit)
         if NOISE:
             along_theta, along_xi = normals(key, start + i)
             x = x + sigma * unit * along_theta
             y = y + sigma * unit * along_xi
-        beta = atan2(x, y)
+        beta = tl.where(finite, atan2(x, y), old)
         tl.store(position_at + i, beta, mask=inside)
         q = r * sine(beta)
     else:
@@ -251,6 +244,7 @@ def overdamped(
         if NOISE:
             even, odd = normals(key, start // 2 + tl.arange(0, BLOCK // 2))
             q = q + sigma * tl.interleave(even, odd)
+    q = tl.where(finite, q, theta)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
     if COUNTS:
         _count_step(row, start)

@@ -58,7 +58,7 @@ class _Lines:
         self.table = mover.upload(rows, torch.int64)
         self.reals = mover.upload(reals, torch.float32)
         self.chunks = mover.upload(chunks, torch.int32)
-        self._aligned = all(address % 16 == 0 for row in rows for address in row[:3])
+        self._aligned = all(number % 16 == 0 for row in rows for number in (*row[:3], 4 * row[4]))
         self._mover = mover
         self._options = {
             "COUNTS": counts,
