@@ -31,7 +31,7 @@ def problem(depth: int = 2, **changes) -> Problem:
 
 
 def experiment(parts: int = 1, runs: int = 2, epochs: int = 4, **changes) -> Experiment:
-    """Unequal batches, noise, all optimizers; the name is that of a real experiment, so that it is found."""
+    """Noise, all optimizers, a last batch that is not full; the name is a real one, so that it is found."""
     names = [f"part {number}" for number in range(1, parts + 1)]
     claims = (
         Claim(

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from colangevin.experiments import display, report, runner
+from colangevin.experiments import display, runner
 from colangevin.experiments.catalogue import EXPERIMENTS, find
 from colangevin.experiments.description import Experiment
 from colangevin.experiments.jobs import Job, jobs
@@ -160,6 +160,8 @@ def write_report(
     folder: Annotated[Path, typer.Argument(help="Folder of the results.", metavar="DIR")],
 ) -> None:
     """Write report.html, report.md and the figures as SVG into the folder of the results."""
+    from colangevin.experiments import report  # here, because what draws takes seconds to import
+
     try:
         page = report.write(folder)
     except StoreError as error:

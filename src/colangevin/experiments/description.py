@@ -72,7 +72,8 @@ class Problem:
         width: units of each.
         one_data_set: whether all runs share one data set instead of drawing their own.
         reduction: of the loss over a batch.
-        steps: of an epoch; None for a pass over the training set.
+        steps: of an epoch; None for a pass over the training set, without a last batch that is not full: what
+            is measured follows it, and would show the noise of a small batch.
     """
 
     data: Literal["two-turn", "four-turn", "fashion-mnist"]
@@ -84,6 +85,11 @@ class Problem:
     one_data_set: bool = False
     reduction: Literal["mean", "sum"] = "mean"
     steps: int | None = None
+
+    @property
+    def steps_of_an_epoch(self) -> int:
+        """How many there are."""
+        return self.train // self.batch if self.steps is None else self.steps
 
 
 @dataclass(frozen=True)

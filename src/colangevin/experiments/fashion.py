@@ -37,10 +37,10 @@ FASHION = Experiment(
     title="Fashion-MNIST: bounded weights with momentum",
     covers=("fig7", "figD5"),
     about="Single hidden layer of 1000 units on 10,000 images, tested on the other 60,000; one split, drawn"
-    " with a fixed seed, for all runs. Pixels between 0 and 1, batches of 128. SGD-m is named by its "
-    "learning rate and momentum. c-CoLud has h = 0.3 and γ = 1, and bounds the entries of the first "
-    "weight by 0.05 and of the last by 0.1; C-SGD-m has the same bounds and SGD-m's own learning rate"
-    " and momentum.",
+    " with a fixed seed, for all runs. Pixels between 0 and 1, 78 batches of 128 an epoch. SGD-m is named"
+    " by its learning rate and momentum. c-CoLud has h = 0.3 and γ = 1, and bounds the entries of the "
+    "first weight by 0.05 and of the last by 0.1; C-SGD-m has the same bounds and SGD-m's own learning "
+    "rate and momentum.",
     parts=(Part("Fashion-MNIST", PROBLEM, (SGD, *DECAYED, C_SGD, C_COLUD)),),
     runs=5,
     epochs=400,

@@ -202,7 +202,7 @@ class ConstrainedOptimizer(Optimizer):
                 last = segment == dynamics[bucket.position].segments - 1
                 bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
-            fused.advance(dynamics[fused.position])
+            fused.advance(dynamics)
         if None in self._states:
             for entry in active:
                 self.state[entry.parameter] = entry.state
