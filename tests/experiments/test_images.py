@@ -53,12 +53,17 @@ def epoch(made, number):
 
 
 def test_an_epoch_shows_every_image_once(make):
-    made = make()
-    assert made.sizes == [16, 16, 16, 12]
+    made = make(batch=15)
+    assert made.sizes == [15, 15, 15, 15]
     x, y = epoch(made, 1)
     assert x.shape == (60, 3, 32, 32)
     assert sorted(y.tolist()) == sorted(made.y.tolist())
     assert sorted(made._order.tolist()) == list(range(60))
+
+
+def test_a_batch_that_is_not_full_is_left_out(make):
+    assert make(batch=16).sizes == [16, 16, 16]
+    assert make(batch=100).sizes == [60]
 
 
 def test_order_crops_and_flips_depend_on_run_and_epoch_alone(make):

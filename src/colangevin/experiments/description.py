@@ -114,7 +114,8 @@ class ImageProblem:
         data: name of the data set.
         train: number of training images.
         test: number of test images.
-        batch: images of a step, drawn without replacement within an epoch.
+        batch: images of a step, drawn without replacement within an epoch; a last batch that is not full is
+            left out.
         width: channels of the network's first stage.
         stages: equal parts of the training; the learning rate falls to a tenth from one to the next.
     """

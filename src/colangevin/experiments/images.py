@@ -51,9 +51,9 @@ class Images:
     ) -> None:
         self.problem, self.run, self.seed = problem, run, seed
         self.x, self.y, self.x_test, self.y_test = _load(problem, seed, device, progress)
-        count, batch = len(self.y), problem.batch
+        count, batch = len(self.y), min(problem.batch, len(self.y))
         #: images of every step of an epoch
-        self.sizes = [min(batch, count - start) for start in range(0, count, batch)]
+        self.sizes = [batch] * (count // batch)
         # buffers, which a captured graph goes on reading
         self._order = torch.zeros(count, dtype=torch.long, device=device)
         self._shift = torch.zeros(count, 2, dtype=torch.long, device=device)
