@@ -206,6 +206,7 @@ def test_missing_extra_is_named(monkeypatch):
         ("resnet34-time", "*: o-CoLud, run 1"),
         ("tab2", "*"),
         ("transformer-search", "*"),
+        ("transformer-best", "*"),
     ],
 )
 def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, name, only):

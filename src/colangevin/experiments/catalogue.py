@@ -21,6 +21,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     cifar.TIME,
     language.TRANSFORMER,
     language.SEARCH,
+    language.BEST,
 )
 
 

@@ -47,13 +47,16 @@ class Screen:
         self._job: Job | None = None
         # test accuracy, test loss and train accuracy of every run of every method so far, part by part
         self._rows: dict[str, dict[str, dict[int, tuple[float, float, float]]]] = {}
-        self._jobs = len(jobs(experiment))
+        self._jobs = jobs(experiment)
+        self._several = len(self._jobs) > len(experiment.parts)
 
     def __rich__(self) -> Group:
         return Group(self._table, self.progress, "")
 
     def begin(self, job: Job, epoch: int) -> None:
-        if self._jobs > len(self.experiment.parts) and self._task is not None:
+        if self._several:
+            self._side("jobs", self._jobs.index(job), len(self._jobs))
+        if self._several and self._task is not None:
             self.progress.remove_task(self._task)  # hundreds of bars would fill the screen
         self._job = job
         self._task = self.progress.add_task(
@@ -70,8 +73,8 @@ class Screen:
         for i, method in enumerate(self._job.methods):
             for j, run in enumerate(self._job.runs):
                 rows.setdefault(method.name, {})[run] = (last[0][i, j], last[1][i, j], last[2][i, j])
-        several = (len(self._rows) > 1 and f", {self._job.part.name}") or ""
-        table = Table(title=self.experiment.title + several)
+        parts = len(self.experiment.parts)
+        table = Table(title=f"{self.experiment.title}{f', {self._job.part.name}' * (parts > 1)}")
         table.add_column("method")
         for title in ("test accuracy, %", "test loss", "train accuracy, %"):
             table.add_column(title, justify="right")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colangevin.experiments.catalogue import EXPERIMENTS
+from colangevin.experiments import catalogue
 from colangevin.experiments.description import Experiment, NetworkPart, Part
 from colangevin.experiments.jobs import Job, jobs
 from colangevin.experiments.store import Folder, StoreError
@@ -95,7 +95,7 @@ def load(folder: Path) -> list[Result]:
     Raises:
         StoreError: when there is none.
     """
-    names = [experiment.name for experiment in EXPERIMENTS]
+    names = [experiment.name for experiment in catalogue.EXPERIMENTS]
     results = []
     for name in names:
         stored = Folder(folder, name)

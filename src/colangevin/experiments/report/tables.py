@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colangevin.experiments.description import Experiment
 from colangevin.experiments.measures import MEASURES, summary
 from colangevin.experiments.report.results import PartResult, Result
 from colangevin.experiments.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
@@ -97,11 +98,17 @@ def facts(result: Result) -> list[tuple[str, str]]:
             "size",
             f"{experiment.runs} runs of each method, {experiment.epochs:,} epochs, seed {experiment.seed}",
         ),
+        *([("small form", _sizes(experiment))] if "--quick" in run["command"].split() else []),
         ("machine", f"{run['device']}, {run['machine']['platform']}"),
         ("software", f"colangevin {run['version']}{commit}, torch {run['torch']}"),
         ("training time", f"{seconds:.0f} s"),
         *([("not complete", _named(result.missing))] if result.missing else []),
     ]
+
+
+def _sizes(experiment: Experiment) -> str:
+    """How the small form's problems differ from what the experiment says of itself."""
+    return ", ".join(f"{name} {size:,}" for name, size in experiment.quick.sizes) or "fewer runs and epochs"
 
 
 def _named(missing: list[str]) -> str:
