@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -192,6 +193,11 @@ def test_a_training_that_diverges_is_lost_and_goes_on_to_the_end():
     assert made.lost
     assert made.epoch == 3
     assert bool(made.measure().isnan().all())
+    with torch.no_grad():
+        made.weights[0].fill_(math.nan)
+    names, spectra = made.spectra()
+    assert bool(np.isnan(spectra[0, 0, 0]).all())
+    assert bool(np.isfinite(spectra[0, 0, 1, 0]))
 
 
 def test_fallbacks_are_counted_through_a_checkpoint():

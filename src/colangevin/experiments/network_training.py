@@ -258,14 +258,19 @@ class NetworkTraining:
         """Names of all weights that are matrices, and their singular values, the largest first.
 
         Returns:
-            The names, and an array of shape (1, 1, weights, most) that ends in NaN where one has fewer.
+            The names, and an array of shape (1, 1, weights, most) that ends in NaN where one has fewer, and is
+            NaN for weights that are not finite.
         """
-        named = [(name, weight) for name, weight in self.model.named_parameters() if weight.dim() > 1]
-        values = [torch.linalg.svdvals(weight.flatten(1)).cpu().numpy() for _, weight in named]
-        table = np.full((1, 1, len(named), max(map(len, values))), np.nan, np.float32)
-        for number, row in enumerate(values):
-            table[0, 0, number, : len(row)] = row
-        return [name for name, _ in named], table
+        named = {
+            name: weight.flatten(1) for name, weight in self.model.named_parameters() if weight.dim() > 1
+        }
+        most = max(min(matrix.shape) for matrix in named.values())
+        table = np.full((1, 1, len(named), most), np.nan, np.float32)
+        for number, matrix in enumerate(named.values()):
+            if bool(matrix.isfinite().all()):
+                values = torch.linalg.svdvals(matrix)
+                table[0, 0, number, : len(values)] = values.cpu().numpy()
+        return list(named), table
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
