@@ -195,7 +195,7 @@ def test_a_training_that_diverges_is_lost_and_goes_on_to_the_end():
     assert bool(made.measure().isnan().all())
     with torch.no_grad():
         made.weights[0].fill_(math.nan)
-    names, spectra = made.spectra()
+    _, spectra = made.spectra()
     assert bool(np.isnan(spectra[0, 0, 0]).all())
     assert bool(np.isfinite(spectra[0, 0, 1, 0]))
 

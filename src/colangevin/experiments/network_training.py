@@ -258,8 +258,8 @@ class NetworkTraining:
         """Names of all weights that are matrices, and their singular values, the largest first.
 
         Returns:
-            The names, and an array of shape (1, 1, weights, most) that ends in NaN where one has fewer, and is
-            NaN for weights that are not finite.
+            The names, and an array of shape (1, 1, weights, most) that ends in NaN where one has fewer, and
+            is NaN for weights that are not finite.
         """
         named = {
             name: weight.flatten(1) for name, weight in self.model.named_parameters() if weight.dim() > 1
