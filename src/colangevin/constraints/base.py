@@ -48,11 +48,6 @@ class Constraint(ABC):
     #: the weight alone does not determine q (there is slack), so q is part of the optimizer's state
     hidden: ClassVar[bool] = False
 
-    @property
-    def elementwise(self) -> bool:
-        """Whether q has the weight's shape and every element moves alone, the same wherever it stands."""
-        return False
-
     # ---- what users call -------------------------------------------------------------------------
 
     def violation(self, weight: Tensor, *, replicas: bool = False) -> float:

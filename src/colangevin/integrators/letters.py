@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints.base import Constraint, plus
+from colangevin.constraints.elementwise import Elementwise
 from colangevin.integrators.rates import Scalar, factor, over_copies
 
-__all__ = ["drift", "kick", "ornstein_uhlenbeck"]
+__all__ = ["drift", "kick", "ornstein_uhlenbeck", "ornstein_uhlenbeck_"]
 
 
 def drift(constraint: Constraint, q: Tensor, p: Tensor, a: Scalar) -> tuple[Tensor, Tensor]:
@@ -38,3 +39,12 @@ def ornstein_uhlenbeck(
         return p
     scale, noise = factor(scale, noise)
     return constraint.tangent(q, plus(p, constraint.white(q, noise), scale))
+
+
+def ornstein_uhlenbeck_(
+    constraint: Elementwise, q: Tensor, p: Tensor, decay: float, scale: float, noise: Tensor | None
+) -> None:
+    """O in place, where a momentum needs no projection."""
+    p.mul_(decay)
+    if noise is not None:
+        p.add_(constraint.white(q, noise), alpha=scale)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Constraint
 from colangevin.constraints.base import plus
+from colangevin.constraints.elementwise import Elementwise
 from colangevin.integrators import overdamped, underdamped
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.noise import normal, stream, streams
@@ -16,7 +16,7 @@ from colangevin.optim.bucket import Dynamics
 from colangevin.optim.entry import Entry
 from colangevin.optim.untraced import untraced
 
-__all__ = ["Sweep", "sweeps"]
+__all__ = ["Sweep", "swept_by"]
 
 #: step size and noise scale of an overdamped step, or the letters of an underdamped one
 Numbers = overdamped.Numbers | list[underdamped.Move]
@@ -28,21 +28,21 @@ _BLOCK = 1 << 17
 _SMALL = 1 << 10
 
 
-def sweeps(entry: Entry) -> bool:
-    """Whether a parameter can be walked through as one line of memory, with its gradient and its state.
+def swept_by(entry: Entry) -> Elementwise | None:
+    """What holds a parameter that can be walked through as one line of memory, with its gradient and state.
 
     Args:
         entry: a parameter with its gradient.
 
     Returns:
-        Whether its elements move alone and lie in the order in which their noise comes.
+        Its constraint, if its elements move alone and lie in the order in which their noise comes.
     """
     tensors = [entry.parameter, entry.grad, entry.state.get("position"), entry.state.get("momentum")]
-    return (
-        entry.constraint.elementwise
-        and entry.parameter.device.type == "cpu"
-        and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
-    )
+    constraint = entry.constraint
+    if not (isinstance(constraint, Elementwise) and constraint.uniform):
+        return None
+    flat = all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
+    return constraint if flat and entry.parameter.device.type == "cpu" else None
 
 
 class Piece(NamedTuple):
@@ -76,7 +76,7 @@ class Sweep:
         position: of their group.
     """
 
-    def __init__(self, constraint: Constraint, position: int) -> None:
+    def __init__(self, constraint: Elementwise, position: int) -> None:
         self.constraint = constraint
         self.position = position
         self.entries: list[Entry] = []
@@ -128,11 +128,17 @@ class Sweep:
             q = overdamped.follow(numbers, self.constraint, q, grad, operands.noise)
         else:
             p = _joined(operands.momentum)
-            q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
+            if torch.compiler.is_compiling():
+                q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
+            else:
+                underdamped.follow_(numbers, self.constraint, q, p, grad, operands.noise)
             _spread(p, operands.momentum)
-        _spread(self.constraint.lower(q, q.shape), operands.theta)
         if operands.position:
             _spread(q, operands.position)
+        if len(operands.theta) > 1 or operands.theta[0].dtype != dtype or torch.compiler.is_compiling():
+            _spread(self.constraint.lower(q, q.shape), operands.theta)
+        else:
+            self.constraint.lower_(q, operands.theta[0])
 
     @untraced
     def _complete(self, last: bool) -> None:
@@ -204,6 +210,7 @@ def _joined(pieces: list[Tensor]) -> Tensor:
 def _spread(result: Tensor, pieces: list[Tensor]) -> None:
     """Write a result where it belongs."""
     if len(pieces) == 1:
-        pieces[0].copy_(result)
+        if result is not pieces[0]:
+            pieces[0].copy_(result)
     else:
         torch._foreach_copy_(pieces, result.split([piece.numel() for piece in pieces]))
