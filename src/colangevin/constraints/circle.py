@@ -17,6 +17,7 @@ from colangevin.constraints.base import (
     same_description,
 )
 from colangevin.constraints.elementwise import Elementwise
+from colangevin.constraints.trigonometry import cosine, sine
 from colangevin.errors import ConstraintError, InfeasibleError, label
 
 __all__ = ["Circle"]
@@ -132,7 +133,7 @@ class Circle(Elementwise):
         return torch.where(near.cos() < 0, torch.copysign(beta.new_tensor(math.pi), beta) - beta, beta)
 
     def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
-        return q.sin() * self._r(q)
+        return sine(q) * self._r(q)
 
     def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
         theta = weight.to(q.dtype)
@@ -147,7 +148,7 @@ class Circle(Elementwise):
         return torch.where(edited, self.lift(theta, near=q), q)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return q.cos() * grad / self._r(q)  # xi G / r^2
+        return cosine(q) * grad * (1 / self._r(q))  # xi G / r^2
 
     def kick_(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> None:
         p.addcmul_(q.cos(), grad, value=-b / self.smallest_length)
@@ -157,12 +158,12 @@ class Circle(Elementwise):
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         beta = plus(q, p, a)
-        return torch.sub(beta, (beta / math.tau).round_(), alpha=math.tau), p
+        return torch.sub(beta, (beta * (1 / math.tau)).round_(), alpha=math.tau), p
 
     def drift_(self, q: Tensor, p: Tensor, a: float) -> None:
         low, high = q.add_(p, alpha=a).aminmax()
         if float(high) > math.pi or float(low) < -math.pi:  # seldom, and to look costs less than to round
-            q.sub_((q / math.tau).round_(), alpha=math.tau)
+            q.sub_((q * (1 / math.tau)).round_(), alpha=math.tau)
 
     def lower_(self, q: Tensor, weight: Tensor) -> None:
         torch.sin(q, out=weight).mul_(self.smallest_length)
