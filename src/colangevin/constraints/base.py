@@ -218,6 +218,10 @@ class Constraint(ABC):
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         """Letter A: follow the geodesic of p for time ``a``."""
 
+    def kick_drift(self, q: Tensor, p: Tensor, grad: Tensor, b: float, a: float) -> tuple[Tensor, Tensor]:
+        """Letters B and A, one after the other; for constraints where both together cost less."""
+        return self.drift(q, self.kick(q, p, grad, b), a)
+
     @abstractmethod
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         """The point of the manifold that the paper's overdamped step makes of ``q_bar``, coming from q."""

@@ -11,7 +11,7 @@ from colangevin.constraints.base import Constraint, plus
 from colangevin.constraints.elementwise import Elementwise
 from colangevin.integrators.rates import Scalar, factor, over_copies
 
-__all__ = ["drift", "kick", "ornstein_uhlenbeck", "ornstein_uhlenbeck_"]
+__all__ = ["drift", "kick", "kick_drift", "ornstein_uhlenbeck", "ornstein_uhlenbeck_"]
 
 
 def drift(constraint: Constraint, q: Tensor, p: Tensor, a: Scalar) -> tuple[Tensor, Tensor]:
@@ -27,6 +27,16 @@ def kick(constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: Scalar) 
     r"""B: :math:`p \leftarrow \Pi_q (p - b\,G)`."""
     b, grad = factor(b, grad)
     return constraint.kick(q, p, grad, b)
+
+
+def kick_drift(
+    constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: Scalar, a: Scalar
+) -> tuple[Tensor, Tensor]:
+    """B, then A."""
+    if isinstance(a, Tensor):
+        return drift(constraint, q, kick(constraint, q, p, grad, b), a)
+    b, grad = factor(b, grad)
+    return constraint.kick_drift(q, p, grad, b, a)
 
 
 def ornstein_uhlenbeck(

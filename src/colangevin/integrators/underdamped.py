@@ -7,7 +7,7 @@ from torch import Tensor
 
 from colangevin.constraints.base import Constraint
 from colangevin.constraints.elementwise import Elementwise
-from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck, ornstein_uhlenbeck_
+from colangevin.integrators.letters import drift, kick, kick_drift, ornstein_uhlenbeck, ornstein_uhlenbeck_
 from colangevin.integrators.rates import Rates, Scalar, host
 from colangevin.integrators.splitting import Splitting
 
@@ -85,9 +85,12 @@ def follow(
     moves: Sequence[Move], constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, noise: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Configuration and momentum after the letters of a segment."""
-    draws = iter(noise)
-    for letter, number, scale in moves:
-        if letter == "A":
+    draws, left = iter(noise), list(moves)
+    while left:
+        letter, number, scale = left.pop(0)
+        if letter == "B" and left and left[0][0] == "A":
+            q, p = kick_drift(constraint, q, p, grad, number, left.pop(0)[1])
+        elif letter == "A":
             q, p = drift(constraint, q, p, number)
         elif letter == "B":
             p = kick(constraint, q, p, grad, number)
