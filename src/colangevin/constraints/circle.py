@@ -19,6 +19,7 @@ from colangevin.constraints.base import (
 from colangevin.constraints.elementwise import Elementwise
 from colangevin.constraints.trigonometry import cosine, sine
 from colangevin.errors import ConstraintError, InfeasibleError, label
+from colangevin.scratch import scratch
 
 __all__ = ["Circle"]
 
@@ -151,7 +152,8 @@ class Circle(Elementwise):
         return cosine(q) * grad * (1 / self._r(q))  # xi G / r^2
 
     def kick_(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> None:
-        p.addcmul_(q.cos(), grad, value=-b / self.smallest_length)
+        xi = torch.cos(q, out=scratch("slack", q.shape, q.dtype, q.device))
+        p.addcmul_(xi, grad, value=-b / self.smallest_length)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         return p

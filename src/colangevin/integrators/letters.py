@@ -52,9 +52,9 @@ def ornstein_uhlenbeck(
 
 
 def ornstein_uhlenbeck_(
-    constraint: Elementwise, q: Tensor, p: Tensor, decay: float, scale: float, noise: Tensor | None
+    constraint: Elementwise, p: Tensor, decay: float, scale: float, noise: Tensor | None
 ) -> None:
     """O in place, where a momentum needs no projection."""
     p.mul_(decay)
     if noise is not None:
-        p.add_(constraint.white(q, noise), alpha=scale)
+        p.add_(noise, alpha=scale / constraint.smallest_length)  # of a uniform one, the only length

@@ -115,4 +115,4 @@ def follow_(
         elif letter == "B":
             constraint.kick_(q, p, grad, float(number))
         else:
-            ornstein_uhlenbeck_(constraint, q, p, float(number), float(scale), next(draws, None))
+            ornstein_uhlenbeck_(constraint, p, float(number), float(scale), next(draws, None))

@@ -15,6 +15,7 @@ from colangevin.noise import normal, stream, streams
 from colangevin.optim.bucket import Dynamics
 from colangevin.optim.entry import Entry
 from colangevin.optim.untraced import untraced
+from colangevin.scratch import scratch
 
 __all__ = ["Sweep", "swept_by"]
 
@@ -100,10 +101,12 @@ class Sweep:
         for entry in self.entries:
             entry.settle(momentum=not isinstance(dynamics, Overdamped))
         if whole:
-            return numbers, [self._block(dynamics, [Piece(e, 0, e.numel)], segment) for e in self.entries]
-        return numbers, (self._block(dynamics, pieces, segment) for pieces in _blocks(self.entries))
+            each = ([Piece(entry, 0, entry.numel)] for entry in self.entries)
+            return numbers, [self._block(dynamics, pieces, segment, passing=False) for pieces in each]
+        blocks = _blocks(self.entries)
+        return numbers, (self._block(dynamics, pieces, segment, passing=True) for pieces in blocks)
 
-    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int) -> Operands:
+    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int, *, passing: bool) -> Operands:
         states = [(piece, piece.entry.state) for piece in pieces]
         keeps = self.constraint.keeps_position(self.entries[0].parameter.dtype)
         widths = [math.prod(s) for s in dynamics.noise_shapes(self.constraint, (1,), segment)]
@@ -112,7 +115,7 @@ class Sweep:
             [piece.of(state["position"]) for piece, state in states] if keeps else [],
             [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
             [piece.of(piece.entry.grad) for piece in pieces],
-            [_noise(pieces, (segment, draw), width) for draw, width in enumerate(widths)],
+            [_noise(pieces, (segment, i), width, passing=passing) for i, width in enumerate(widths)],
         )
 
     def _move(self, numbers: Numbers, operands: Operands) -> None:
@@ -148,8 +151,10 @@ class Sweep:
             entry.remember()
 
 
-def _noise(pieces: list[Piece], words: tuple[int, int], width: int) -> Tensor:
+def _noise(pieces: list[Piece], words: tuple[int, int], width: int, *, passing: bool) -> Tensor:
     """The normals of a block, ``width`` an element; ``words`` are segment and draw."""
+    if passing and len(pieces) == 1:  # they are used before the next block's are made
+        return _normals(pieces, words, width, slot=f"noise {words[1]}")[0].view(-1, width).squeeze(-1)
     # small ones at once, each stream as long as the longest: they cost calls, not numbers
     small = [piece for piece in pieces if piece.stop - piece.start <= _SMALL]
     made = dict(zip(small, _normals(small, words, width), strict=True))
@@ -158,7 +163,9 @@ def _noise(pieces: list[Piece], words: tuple[int, int], width: int) -> Tensor:
     return noise if width == 1 else noise.view(-1, width)
 
 
-def _normals(pieces: list[Piece], words: tuple[int, int], width: int) -> list[Tensor]:
+def _normals(
+    pieces: list[Piece], words: tuple[int, int], width: int, slot: str | None = None
+) -> list[Tensor]:
     """The normals of each piece: one alone, or several of whole parameters."""
     if not pieces:
         return []
@@ -171,7 +178,10 @@ def _normals(pieces: list[Piece], words: tuple[int, int], width: int) -> list[Te
     entry, start, _ = pieces[0]
     skip = start % (entry.numel // entry.copies) * width
     numbers = streams(keys, copies, *words)
-    rows = normal(numbers, (max(counts),), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
+    device, longest = entry.parameter.device, max(counts)
+    room = (len(numbers), longest + longest % 2)
+    out = None if slot is None else scratch(slot, room, entry.dtype, device)
+    rows = normal(numbers, (longest,), dtype=entry.dtype, device=device, skip=skip, out=out)
     parts = rows.split([len(each) for each in copies])
     return [part[:, :count].reshape(-1) for part, count in zip(parts, counts, strict=True)]
 
