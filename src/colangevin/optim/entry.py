@@ -210,13 +210,13 @@ class Entry:
 _ROW = 4096
 
 
-def _checksum(weight: Tensor) -> tuple[Tensor, Tensor]:
+def _checksum(weight: Tensor) -> tuple[Tensor, ...]:
     """Sums over a weight that see its values, their signs and their order, in one pass."""
     flat = weight.reshape(-1).to(state_dtype(weight.dtype))
     rows = flat.numel() // _ROW
     rest = flat[rows * _ROW :]
-    sums = flat[: rows * _ROW].view(rows, _ROW).mv(_ramp(_ROW, flat.dtype))
-    return sums, rest.dot(_ramp(rest.numel(), flat.dtype))
+    last = rest.dot(_ramp(rest.numel(), flat.dtype))
+    return (flat[: rows * _ROW].view(rows, _ROW).mv(_ramp(_ROW, flat.dtype)), last) if rows else (last,)
 
 
 @lru_cache(maxsize=256)
