@@ -14,10 +14,9 @@ from colangevin.integrators.overdamped import Overdamped
 from colangevin.noise import normal, stream, streams
 from colangevin.optim.bucket import Dynamics
 from colangevin.optim.entry import Entry
-from colangevin.optim.untraced import untraced
 from colangevin.scratch import scratch
 
-__all__ = ["Sweep", "swept_by"]
+__all__ = ["Numbers", "Operands", "Sweep", "swept_by"]
 
 #: step size and noise scale of an overdamped step, or the letters of an underdamped one
 Numbers = overdamped.Numbers | list[underdamped.Move]
@@ -82,21 +81,20 @@ class Sweep:
         self.position = position
         self.entries: list[Entry] = []
 
-    def advance(self, dynamics: Dynamics, segment: int, *, last: bool) -> None:
-        """Move every parameter through a segment of the step; the last one completes it.
+    # A compiled step traces what is done to each block, and only that.
 
-        A compiled step traces what is done to each block, and only that.
+    def prepare(self, dynamics: Dynamics, segment: int, *, whole: bool) -> tuple[Numbers, Iterable[Operands]]:
+        """The numbers of a step and its blocks.
+
+        Args:
+            dynamics: of the group, on the host.
+            segment: of the step.
+            whole: whether a block is a parameter, as suits a compiler; else blocks are made as they are
+                needed, each valid until the next.
+
+        Returns:
+            What :meth:`move` takes: the numbers, and blocks one by one.
         """
-        numbers, blocks = self._prepare(dynamics, segment, whole=torch.compiler.is_compiling())
-        for operands in blocks:
-            self._move(numbers, operands)
-        self._complete(last)
-
-    @untraced
-    def _prepare(
-        self, dynamics: Dynamics, segment: int, *, whole: bool
-    ) -> tuple[Numbers, Iterable[Operands]]:
-        """The numbers of a step and its blocks, made as they are needed; whole parameters when compiled."""
         numbers = dynamics.numbers() if isinstance(dynamics, Overdamped) else dynamics.moves(segment)
         for entry in self.entries:
             entry.settle(momentum=not isinstance(dynamics, Overdamped))
@@ -118,8 +116,8 @@ class Sweep:
             [_noise(pieces, (segment, i), width, passing=passing) for i, width in enumerate(widths)],
         )
 
-    def _move(self, numbers: Numbers, operands: Operands) -> None:
-        """One block: gather, step, write."""
+    def move(self, numbers: Numbers, operands: Operands) -> None:
+        """Move one block through the segment: gather, step, write."""
         group, dtype = self.entries[0].group, self.entries[0].dtype
         theta, grad = _joined(operands.theta).to(dtype), _joined(operands.grad).to(dtype)
         if group["maximize"]:
@@ -143,8 +141,8 @@ class Sweep:
         else:
             self.constraint.lower_(q, operands.theta[0])
 
-    @untraced
-    def _complete(self, last: bool) -> None:
+    def complete(self, *, last: bool) -> None:
+        """Note that all blocks have moved; the last segment completes the step."""
         for entry in self.entries:
             if last:
                 entry.count()
