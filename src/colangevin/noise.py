@@ -105,10 +105,11 @@ def normal(
     rows = len(keys)
     if isinstance(keys, Tensor):
         first: Tensor | int = keys.to(device).unsqueeze(1)
-        second: Tensor | int = _finalise(keys + _signed(_GOLDEN)).to(device).unsqueeze(1)
+        second = _finalise(keys + _signed(_GOLDEN)).to(device).unsqueeze(1)
     else:
         first = _column(keys, device)
-        second = _column([_mix((key + _GOLDEN) & _MASK) for key in keys], device)
+        mixed = [_signed(_mix((key + _GOLDEN) & _MASK)) for key in keys]
+        second = torch.tensor(mixed, dtype=torch.int64, device=device).unsqueeze(1)
     chunk = max(1, _CHUNK // max(1, rows)) if device.type == "cpu" else max(1, pairs)
     counter = _counters(min(pairs, chunk), device)
     half = torch.tensor(2.0**-32, dtype=dtype, device=device)
@@ -155,11 +156,12 @@ def _wrapped(first: Tensor | int, ahead: int) -> Tensor | int:
     return first + ahead if isinstance(first, Tensor) else _signed((first + ahead) & _MASK)
 
 
-def _finalise(z: Tensor, second: Tensor | int = 0, shifted: Tensor | None = None) -> Tensor:
+def _finalise(z: Tensor, second: Tensor | None = None, shifted: Tensor | None = None) -> Tensor:
     """SplitMix64's finaliser on int64 words, in place, with a second key added half-way."""
+    second = torch.zeros((), dtype=z.dtype, device=z.device) if second is None else second
     shifted = torch.empty_like(z) if shifted is None else shifted
     torch.bitwise_right_shift(z, 30, out=shifted).bitwise_and_((1 << 34) - 1)
-    z.bitwise_xor_(shifted).mul_(_signed(_FIRST)).add_(second)
+    torch.add(second, z.bitwise_xor_(shifted), alpha=_signed(_FIRST), out=z)
     torch.bitwise_right_shift(z, 27, out=shifted).bitwise_and_((1 << 37) - 1)
     z.bitwise_xor_(shifted).mul_(_signed(_SECOND))
     torch.bitwise_right_shift(z, 31, out=shifted).bitwise_and_((1 << 33) - 1)
