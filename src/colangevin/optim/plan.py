@@ -9,7 +9,7 @@ from colangevin.errors import ConstraintError
 from colangevin.kernels import Family, family, mover
 from colangevin.optim.bucket import Bucket, Dynamics
 from colangevin.optim.entry import Entry
-from colangevin.optim.sweep import Sweep, sweeps
+from colangevin.optim.sweep import Sweep, swept_by
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
@@ -67,8 +67,9 @@ class Plan:
                 families.setdefault(kind, []).append(entry)
                 continue
             constraint, dtype = entry.constraint, entry.parameter.dtype
-            if sweeps(entry) and not (entry.varies or dynamics[entry.position].varies):
-                sweep = sweeping.setdefault((entry.position, dtype), Sweep(constraint, entry.position))
+            alone = None if entry.varies or dynamics[entry.position].varies else swept_by(entry)
+            if alone is not None:
+                sweep = sweeping.setdefault((entry.position, dtype), Sweep(alone, entry.position))
                 sweep.entries.append(entry)
                 continue
             together: object = entry.index
