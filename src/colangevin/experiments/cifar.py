@@ -58,7 +58,7 @@ _ABOUT = (
     "three thirds. The paper does not print its weight decay. All methods of a run share batches, "
     "crops and, where they can, initial weights; the training loss is that of an epoch's steps."
 )
-_QUICK = Quick(runs=1, epochs=2, sizes=(("train", 512), ("test", 400), ("batch", 32), ("width", 16)))
+_QUICK = Quick(runs=1, epochs=2, sizes=(("train", 384), ("test", 400), ("batch", 32), ("width", 16)))
 
 
 def _claims(source: str, tuned: tuple[str, ...]) -> tuple[Claim, ...]:

@@ -130,7 +130,7 @@ TRANSFORMER = Experiment(
     runs=5,
     epochs=200,
     points=200,
-    quick=Quick(runs=1, epochs=1, parts=(TREEBANK,), sizes=(("batch", 16), ("words", 20_000))),
+    quick=Quick(runs=1, epochs=1, parts=(TREEBANK,), sizes=(("batch", 16), ("words", 15_000))),
     claims=(*_claims(TREEBANK, "4.81", "4.83", "4.77"), *_claims(WIKITEXT, "5.09", "5.13", "5.01")),
     reported=tuple(
         Reported(name, "lowest validation loss", numbers[number], part)
@@ -220,7 +220,7 @@ BEST = Experiment(
     runs=5,
     epochs=200,
     points=200,
-    quick=TRANSFORMER.quick,
+    quick=replace(TRANSFORMER.quick, sizes=(("batch", 16), ("words", 10_000))),
     claims=tuple(
         Claim(
             "not in the paper",
