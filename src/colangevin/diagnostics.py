@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Constraint
+from colangevin.constraints import Constraint, Orthogonal
 from colangevin.constraints.base import state_dtype
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer
 
-__all__ = ["cotangency", "kinetic_temperature", "violation"]
+__all__ = ["cotangency", "fallbacks", "kinetic_temperature", "violation"]
 
 
 @torch.no_grad()
@@ -72,6 +72,24 @@ def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
             continue
         temperatures[name] = dynamics.rates.temperature(constraint.squared_norm(q, p) / freedom)
     return temperatures
+
+
+def fallbacks(optimizer: ConstrainedOptimizer) -> int:
+    """How many steps of matrices under orthogonality ended with the polar factor.
+
+    That is where the paper's quasi-Newton iteration does not converge, because the step is too long. Counted
+    over all matrices since the optimizer was built; loading a state may begin anew.
+
+    Args:
+        optimizer: any optimizer of this library.
+
+    Returns:
+        The count; on CUDA, reading it waits for the device.
+    """
+    held = {id(group["constraint"]): group["constraint"] for group in optimizer.param_groups}
+    plain = sum(each.fallbacks for each in held.values() if isinstance(each, Orthogonal))
+    plan = optimizer._plan
+    return plain + (sum(fused.fallbacks() for fused in plan.fused) if plan is not None else 0)
 
 
 def _walk(

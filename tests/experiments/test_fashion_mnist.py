@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from colangevin.experiments import fashion_mnist
-from colangevin.experiments.fashion_mnist import DataError
+from colangevin.experiments import fashion_mnist, sources
+from colangevin.experiments.sources import DataError
 
 
 def contents():
@@ -35,7 +35,7 @@ def machine(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(sources.urllib.request, "urlopen", unreachable)
     return tmp_path / "data" / "fashion-mnist"
 
 
@@ -59,7 +59,7 @@ def serve(monkeypatch, spoil=lambda packed: packed):
         answer.headers = {"Content-Length": "1000"}
         return answer
 
-    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(sources.urllib.request, "urlopen", urlopen)
     return asked
 
 
