@@ -44,7 +44,7 @@ def soft(strength: str) -> Method:
     return sgd(f"SGD-m, penalty λ={strength}", penalty=float(strength))
 
 
-#: the strength that the search below found best
+#: a strength in the middle of those that the search below tries
 SOFT = soft("1e-3")
 
 ALL = (SGD, DECAYED, COLUD, SOFT, MILDLY, START, FREE_LAST, PRINTED)

@@ -76,44 +76,48 @@ def _unpack(packed: bytes, what: str) -> bytes:
         raise DataError(f"{what} is not a whole gzip file ({error}). Remove it and try again.") from error
 
 
-def load(progress: Progress | None = None) -> tuple[Tensor, Tensor]:
-    """All 70,000 images and labels, the official training set first.
+def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
+    """Images and labels of the official training set, ``train``, and test set, ``t10k``.
 
     Args:
         progress: told how a download goes.
 
     Returns:
-        Pixels as bytes of shape (70000, 784), classes 0 to 9 of shape (70000,).
+        Pixels as bytes of shape (images, 784) and classes 0 to 9 of shape (images,), by the name of the set.
     """
     folder = locate(progress)
     contents = {}
     for name in SUMS:
         contents[name] = _unpack((folder / name).read_bytes(), str(folder / name))
         check(contents[name], SUMS[name], folder / name, "Fashion-MNIST")
-    # of an IDX file: 16 bytes of header before images, 8 before labels
-    images = [bytearray(contents[f"{part}-images-idx3-ubyte.gz"][16:]) for part in ("train", "t10k")]
-    labels = [bytearray(contents[f"{part}-labels-idx1-ubyte.gz"][8:]) for part in ("train", "t10k")]
-    pixels = torch.cat([torch.frombuffer(each, dtype=torch.uint8).view(-1, 784) for each in images])
-    return pixels, torch.cat([torch.frombuffer(each, dtype=torch.uint8) for each in labels]).long()
+    sets = {}
+    for part in ("train", "t10k"):
+        # of an IDX file: 16 bytes of header before images, 8 before labels
+        images = bytearray(contents[f"{part}-images-idx3-ubyte.gz"][16:])
+        labels = bytearray(contents[f"{part}-labels-idx1-ubyte.gz"][8:])
+        pixels = torch.frombuffer(images, dtype=torch.uint8).view(-1, 784)
+        sets[part] = pixels, torch.frombuffer(labels, dtype=torch.uint8).long()
+    return sets
 
 
 def split(
     train: int, test: int, seed: int, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Disjoint training and test sets out of all 70,000 images.
+    """The paper's few images to train on and many to test on: the official sets, exchanged.
 
     Args:
-        train: images to train on.
-        test: images to test on.
-        seed: decides who goes where.
+        train: images to train on, drawn from the official test set, which has 10,000.
+        test: images to test on, drawn from the official training set, which has 60,000.
+        seed: decides who is drawn, and the order.
         progress: told how a download goes.
 
     Returns:
         Training pixels between 0 and 1, training classes, test pixels, test classes.
     """
-    pixels, classes = load(progress)
-    order = torch.randperm(len(classes), generator=generator(seed, Draw.SPLIT))
+    sets = load(progress)
+    source = generator(seed, Draw.SPLIT)
     parts = []
-    for chosen in (order[:train], order[train : train + test]):
+    for (pixels, classes), count in ((sets["t10k"], train), (sets["train"], test)):
+        chosen = torch.randperm(len(classes), generator=source)[:count]
         parts += [pixels[chosen].float() / 255, classes[chosen]]
     return parts[0], parts[1], parts[2], parts[3]
