@@ -57,8 +57,8 @@ def _contender(
     return Contender(method, "colangevin", build, words, ("graph", *also))
 
 
-CIRCLE = _contender("circle", cl.Circle(RADIUS), 7, "compiled")
-CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 7, "compiled", temperature=TEMPERATURE)
+CIRCLE = _contender("circle", cl.Circle(RADIUS), 6, "compiled")
+CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 6, "compiled", temperature=TEMPERATURE)
 ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
 #: rows have a direction only from two entries on, so that vectors are left free by the spheres
 ELEMENTWISE = (

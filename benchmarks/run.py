@@ -15,6 +15,7 @@ from benchmarks.bandwidth import copy_bandwidth
 from benchmarks.contender import Contender
 from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
+from benchmarks.noise import RANDN
 from benchmarks.parametrizations import GEOTORCH, TORCH
 from benchmarks.results import FOLDER, Row, Sheet
 from benchmarks.riemannian import GEOOPT_CANONICAL, GEOOPT_EUCLIDEAN, POGO
@@ -27,7 +28,7 @@ from benchmarks.workloads import Workload
 __all__ = ["main"]
 
 _TORCH = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ADAMW_FOREACH)
-_ELEMENTWISE = (*_TORCH, *ours.ELEMENTWISE)
+_ELEMENTWISE = (*_TORCH, *ours.ELEMENTWISE, RANDN)
 _STIEFEL = (GEOOPT_EUCLIDEAN, GEOOPT_CANONICAL, POGO)
 _ORTHOGONAL = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ours.ORTHOGONAL, MUON, *_STIEFEL)
 

@@ -13,9 +13,9 @@ import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Run, orthogonality
 from benchmarks.machine import version
 from benchmarks.measure import Budget, times
-from benchmarks.resnet import ResNet34
 from benchmarks.results import Row
 from benchmarks.timing import VARIANTS, alternate, failure
+from colangevin.experiments.resnet import ResNet34
 
 __all__ = ["NAME", "measure_training"]
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 import colangevin as cl
+from colangevin.constraints import orthogonal
 from tests.reference import orthogonal_overdamped, orthogonal_underdamped
 
 TOL = 1e-12
@@ -81,6 +82,32 @@ def test_overdamped_projection_is_the_papers_where_its_loop_converges(
     step = ambient(shape)
     expected = orthogonal_overdamped.step(Q, -step, sigma, 0.0, torch.zeros(shape), iterations=200)
     assert_same(project(Q, Q + sigma * step), expected)
+
+
+@TALL
+@pytest.mark.parametrize("wide", [False, True], ids=["tall", "wide"])
+@pytest.mark.parametrize("sigma", [0.05, 0.4, 3.0])
+def test_kick_and_drift_in_one_are_the_two_letters(shape: tuple[int, int], wide: bool, sigma: float) -> None:
+    Q, P = point(shape)
+    grad, h, b = ambient(shape), sigma / 2, 0.7
+    q, p, grad = (each.mT.contiguous().unsqueeze(0) if wide else each.unsqueeze(0) for each in (Q, P, grad))
+    together = ORTHOGONAL.kick_drift(q, p, grad, b, h)
+    apart = ORTHOGONAL.drift(q, ORTHOGONAL.kick(q, p, grad, b), h)
+    for one, other in zip(together, apart, strict=True):
+        assert_same(one, other)
+
+
+@TALL
+@pytest.mark.parametrize("wide", [False, True], ids=["tall", "wide"])
+def test_a_gram_matrix_in_blocks_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], wide: bool
+) -> None:
+    Q, P = point(shape)
+    q, p = (each.mT.contiguous().unsqueeze(0) if wide else each.unsqueeze(0) for each in (Q, P))
+    whole = ORTHOGONAL.drift(q, p, 0.3)
+    monkeypatch.setattr(orthogonal, "_WORTH_HALVING", 2)
+    for one, other in zip(ORTHOGONAL.drift(q, p, 0.3), whole, strict=True):
+        assert_same(one, other)
 
 
 @TALL

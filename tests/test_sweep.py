@@ -51,7 +51,7 @@ def test_blocks_equal_whole_tensors(
             swept, opt = run(optimizer, constraint, layout, dtype)
             assert not opt._plan.buckets
         with monkeypatch.context() as patch:
-            patch.setattr(plan, "sweeps", lambda entry: False)
+            patch.setattr(plan, "swept_by", lambda entry: None)
             whole, whole_opt = run(optimizer, constraint, layout, dtype)
             assert not whole_opt._plan.sweeps
         rounding = 8 * torch.finfo(dtype).eps

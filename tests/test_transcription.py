@@ -408,7 +408,13 @@ def given_noise(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     queue: list[Tensor] = []
 
     def take(
-        keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device, skip: int = 0
+        keys: list[int],
+        shape: tuple[int, ...],
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        skip: int = 0,
+        out: Tensor | None = None,
     ) -> Tensor:
         drawn = torch.stack([queue.pop(0) for _ in keys])
         assert skip == 0

@@ -9,13 +9,14 @@ def main() -> None:
     """Run the command line; without the extra ``experiments`` say how to get it."""
     try:
         from colangevin.experiments.cli import app
+
+        app()
     except ModuleNotFoundError as missing:
         package = str(missing.name).partition(".")[0]
         sys.exit(
             f"The command line needs {package}, which is not installed. It comes with an extra:\n"
             '    pip install "colangevin[experiments]"'
         )
-    app()
 
 
 if __name__ == "__main__":

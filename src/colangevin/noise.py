@@ -9,11 +9,14 @@ stream's second key added between its two multiplications, so that no two stream
 another. The two halves of those bits give elements :math:`2i` and :math:`2i + 1` by Box and Muller.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+from colangevin.scratch import scratch
 
 __all__ = ["normal", "stream", "streams"]
 
@@ -22,8 +25,8 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: the increment of SplitMix64
 _FIRST = 0xBF58476D1CE4E5B9  # the two multipliers of its finaliser
 _SECOND = 0x94D049BB133111EB
 
-# Elements worked on at a time on the CPU: a dozen passes over 0.5 MB stay in the cache.
-_CHUNK = 1 << 16
+# Pairs worked on at a time on the CPU: some thirty passes over 1 MB stay in the cache.
+_CHUNK = 1 << 17
 # Up to this many keys Python's integers are quicker than the calls of torch that do all at once.
 _FEW = 32
 
@@ -82,6 +85,7 @@ def normal(
     dtype: torch.dtype,
     device: torch.device,
     skip: int = 0,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Independent standard normals, one tensor for each key.
 
@@ -91,6 +95,7 @@ def normal(
         dtype: float32 or float64; the bits behind both are the same.
         device: where the noise is made; values agree between devices to rounding.
         skip: how many elements of each stream to leave out first, an even number.
+        out: memory to use, of len(keys) times the shape's elements, rounded up to an even number.
 
     Returns:
         Noise of shape (len(keys), *shape).
@@ -100,25 +105,44 @@ def normal(
     rows = len(keys)
     if isinstance(keys, Tensor):
         first: Tensor | int = keys.to(device).unsqueeze(1)
-        second: Tensor | int = _finalise(keys + _signed(_GOLDEN)).to(device).unsqueeze(1)
+        second = _finalise(keys + _signed(_GOLDEN)).to(device).unsqueeze(1)
     else:
         first = _column(keys, device)
-        second = _column([_mix((key + _GOLDEN) & _MASK) for key in keys], device)
+        mixed = [_signed(_mix((key + _GOLDEN) & _MASK)) for key in keys]
+        second = torch.tensor(mixed, dtype=torch.int64, device=device).unsqueeze(1)
     chunk = max(1, _CHUNK // max(1, rows)) if device.type == "cpu" else max(1, pairs)
-    counter = torch.arange(min(pairs, chunk), device=device).mul_(_signed(_GOLDEN)).unsqueeze(0)
+    counter = _counters(min(pairs, chunk), device)
     half = torch.tensor(2.0**-32, dtype=dtype, device=device)
-    out = torch.empty(rows, pairs, 2, dtype=dtype, device=device)
+    if out is None:
+        out = torch.empty(rows, 2 * pairs, dtype=dtype, device=device)
+    both = torch.view_as_complex(out.view(rows, pairs, 2))  # the two of a pair are written in one pass
     for start in range(0, pairs, chunk):
         count = min(pairs - start, chunk)
+        bits, shifted = (scratch(slot, (rows, count), torch.int64, device) for slot in ("bits", "shifted"))
+        u, angle, cosine = (scratch(slot, (rows, count), dtype, device) for slot in ("u", "angle", "cosine"))
         ahead = _signed((start + skip // 2) * _GOLDEN & _MASK)
-        bits = _finalise(counter[:, :count] + _wrapped(first, ahead), second)
+        torch.add(counter[:, :count], _wrapped(first, ahead), out=bits)
+        bits = _finalise(bits, second, shifted)
         # 31 bits for the radius keep u above zero, all 32 for the angle; the tail ends at 6.7 sigma
-        u = torch.add(half, (bits & 0x7FFFFFFF).to(dtype), alpha=2.0**-31)
-        angle = bits.bitwise_right_shift_(32).to(dtype).mul_(math.tau * 2.0**-32)
-        radius = u.log_().mul_(-2).sqrt_()
-        torch.mul(radius, angle.cos(), out=out[:, start : start + count, 0])
-        torch.mul(radius, angle.sin_(), out=out[:, start : start + count, 1])
-    return out.view(rows, 2 * pairs)[:, :numel].reshape(rows, *shape)
+        u.copy_(torch.bitwise_and(bits, 0x7FFFFFFF, out=shifted))
+        angle.copy_(bits.bitwise_right_shift_(32)).mul_(math.tau * 2.0**-32)
+        radius = torch.add(half, u, alpha=2.0**-31, out=u).log_().mul_(-2).sqrt_()
+        torch.cos(angle, out=cosine).mul_(radius)
+        sine = angle.sin_().mul_(radius)
+        torch.complex(cosine, sine, out=both[:, start : start + count])
+    return out[:, :numel].reshape(rows, *shape)
+
+
+def _counters(count: int, device: torch.device) -> Tensor:
+    """The first counters times SplitMix64's increment; on the CPU they are made once."""
+    if device.type != "cpu" or count > _CHUNK:
+        return torch.arange(count, device=device).mul_(_signed(_GOLDEN)).unsqueeze(0)
+    return _chunk_of_counters()[:, :count]
+
+
+@functools.cache
+def _chunk_of_counters() -> Tensor:
+    return torch.arange(_CHUNK).mul_(_signed(_GOLDEN)).unsqueeze(0)
 
 
 def _column(words: Sequence[int], device: torch.device) -> Tensor | int:
@@ -132,10 +156,12 @@ def _wrapped(first: Tensor | int, ahead: int) -> Tensor | int:
     return first + ahead if isinstance(first, Tensor) else _signed((first + ahead) & _MASK)
 
 
-def _finalise(z: Tensor, second: Tensor | int = 0) -> Tensor:
+def _finalise(z: Tensor, second: Tensor | None = None, shifted: Tensor | None = None) -> Tensor:
     """SplitMix64's finaliser on int64 words, in place, with a second key added half-way."""
-    shifted = z.bitwise_right_shift(30).bitwise_and_((1 << 34) - 1)
-    z.bitwise_xor_(shifted).mul_(_signed(_FIRST)).add_(second)
+    second = torch.zeros((), dtype=z.dtype, device=z.device) if second is None else second
+    shifted = torch.empty_like(z) if shifted is None else shifted
+    torch.bitwise_right_shift(z, 30, out=shifted).bitwise_and_((1 << 34) - 1)
+    torch.add(second, z.bitwise_xor_(shifted), alpha=_signed(_FIRST), out=z)
     torch.bitwise_right_shift(z, 27, out=shifted).bitwise_and_((1 << 37) - 1)
     z.bitwise_xor_(shifted).mul_(_signed(_SECOND))
     torch.bitwise_right_shift(z, 31, out=shifted).bitwise_and_((1 << 33) - 1)

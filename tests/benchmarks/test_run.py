@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from benchmarks import run
+from benchmarks.noise import RANDN
 from benchmarks.results import load, load_machine
 
 PEERS = {"geoopt": "geoopt", "geotorch": "geotorch", "pogo": "pogo-torch"}
@@ -42,7 +43,7 @@ def test_what_ran_has_times_ratio_and_state(folder):
         assert 0 < row.q20_ms <= row.median_ms <= row.q80_ms
         assert row.repeats >= 1
         assert row.ratio_to_sgd > 0
-        assert row.state_bytes_per_weight >= 4
+        assert row.state_bytes_per_weight >= 4 or row.method == RANDN.method
 
 
 def test_constrained_methods_report_their_error(folder):

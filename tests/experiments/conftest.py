@@ -11,6 +11,21 @@ def small_grid(monkeypatch):
     monkeypatch.setattr(plane, "PICTURE", 12)
 
 
+@pytest.fixture
+def small_data(tmp_path_factory, monkeypatch):
+    """Small data sets where the experiments look for them."""
+    from colangevin.experiments import images, text
+    from tests.experiments.small_data import lay_out
+
+    folder = tmp_path_factory.mktemp("data")
+    lay_out(folder, monkeypatch)
+    for module in (images, text):
+        module._load.cache_clear()
+    yield folder
+    for module in (images, text):
+        module._load.cache_clear()
+
+
 class Nobody:
     """A watcher that remembers what it was told."""
 

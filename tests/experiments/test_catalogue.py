@@ -1,8 +1,10 @@
 import dataclasses
 import json
+import math
 
 import pytest
 
+from colangevin.experiments import cifar
 from colangevin.experiments.catalogue import EXPERIMENTS, find
 from colangevin.experiments.description import Experiment
 from colangevin.experiments.measures import MEASURES
@@ -41,7 +43,7 @@ def test_comes_back_from_json(experiment):
 @ALL
 def test_quick_form_keeps_only_what_it_runs(experiment):
     quick = experiment.resized(None, None, quick=True)
-    assert quick.runs < experiment.runs
+    assert quick.runs <= experiment.runs
     assert quick.epochs < experiment.epochs
     names = {part.name for part in quick.parts}
     assert names <= {part.name for part in experiment.parts}
@@ -56,7 +58,10 @@ def test_size_can_be_given():
 
 @pytest.mark.parametrize(
     "name",
-    ["fig1", "fig2", "fig3", "fig4", "fig5", "fig7", "figD2", "figD4", "figD5", "tab1", "tabD2", "tabD3"],
+    [
+        *("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "figD2", "figD3", "figD4", "figD5"),
+        *("tab1", "tab2", "tabD1", "tabD2", "tabD3"),
+    ],
 )
 def test_every_figure_and_table_is_a_name(name):
     assert name in find(name).covers
@@ -76,3 +81,12 @@ def test_the_papers_sizes():
     assert (len(four.parts[0].methods), four.runs, four.epochs) == (5, 10, 2000)
     assert (len(fashion.parts[0].methods), fashion.runs, fashion.epochs) == (6, 5, 400)
     assert len(find("tabD2").parts[0].methods) == 17
+    resnet, transformer = find("fig6"), find("tab2")
+    assert (resnet.runs, resnet.epochs, resnet.parts[0].problem.batch) == (5, 150, 128)
+    assert (transformer.epochs, [part.problem.batch for part in transformer.parts]) == (200, [1024, 128])
+
+
+def test_the_papers_two_scales_agree():
+    """h² is the learning rate and exp(-γh) the momentum; with the printed γ the momentum is another."""
+    assert cifar.PRINTED.lr**2 == pytest.approx(cifar.COLUD.lr)
+    assert math.exp(-cifar.PRINTED.friction * cifar.PRINTED.lr) == pytest.approx(0.854, abs=1e-3)

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from colangevin import experiments
-from colangevin.experiments import catalogue, cli, plane
+from colangevin.experiments import catalogue, cli, images, plane
+from colangevin.experiments.resnet import ResNet34
 from tests.experiments.tiny import experiment
 
 # The command line with a tiny experiment for fig4, a checkpoint after every epoch and a coarse grid.
@@ -173,10 +174,10 @@ def test_cuda_that_is_not_there_is_refused(monkeypatch):
 
 
 def test_missing_data_are_explained(monkeypatch, tmp_path):
-    from colangevin.experiments import fashion_mnist
+    from colangevin.experiments import fashion_mnist, sources
 
     def nowhere(*_):
-        raise fashion_mnist.DataError("Fashion-MNIST is not on this machine")
+        raise sources.DataError("Fashion-MNIST is not on this machine")
 
     monkeypatch.setattr(fashion_mnist, "locate", nowhere)
     answer = call("run", "fig7", "--quick", "--out", tmp_path)
@@ -192,3 +193,38 @@ def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)  # what Python takes for "cannot be imported"
     with pytest.raises(SystemExit, match=r'needs typer,(.|\n)*pip install "colangevin\[experiments\]"'):
         main()
+
+
+@pytest.mark.usefixtures("small_data")
+@pytest.mark.parametrize(
+    ("name", "only"),
+    [
+        ("fig6", "*: *"),
+        ("resnet34-short", "*: SGD-m, run 1"),
+        ("resnet34-penalty", "*λ=1e-1*"),
+        ("figD3", "*: o-CoLod*"),
+        ("resnet34-time", "*: o-CoLud, run 1"),
+        ("tab2", "*"),
+        ("transformer-search", "*"),
+        ("transformer-best", "*"),
+    ],
+)
+def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, name, only):
+    # a thinner network than that of the quick form, for the sake of the clock
+    monkeypatch.setattr(images, "ResNet34", lambda width: ResNet34(width=2))
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = call("run", name, "--quick", "--device", "cpu", "--out", tmp_path, "--only", only)
+    assert answer.exit_code == 0, answer.output
+    assert "test loss" in answer.output
+    answer = call("report", tmp_path)
+    assert answer.exit_code == 0, answer.output
+    assert "| method |" in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.usefixtures("small_data")
+def test_a_glob_that_fits_nothing_lists_the_jobs(tmp_path):
+    answer = call("run", "fig6", "--quick", "--out", tmp_path, "--only", "SGD")
+    assert answer.exit_code == 1
+    assert "--only 'SGD' matches no job of resnet34. Its jobs are:" in answer.output
+    assert "    CIFAR-10: o-CoLud, run 1" in answer.output
+    assert not (tmp_path / "resnet34").exists()

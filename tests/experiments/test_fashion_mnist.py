@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from colangevin.experiments import fashion_mnist
-from colangevin.experiments.fashion_mnist import DataError
+from colangevin.experiments import fashion_mnist, sources
+from colangevin.experiments.sources import DataError
 
 
 def contents():
@@ -35,7 +35,7 @@ def machine(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(sources.urllib.request, "urlopen", unreachable)
     return tmp_path / "data" / "fashion-mnist"
 
 
@@ -59,16 +59,17 @@ def serve(monkeypatch, spoil=lambda packed: packed):
         answer.headers = {"Content-Length": "1000"}
         return answer
 
-    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(sources.urllib.request, "urlopen", urlopen)
     return asked
 
 
 def test_found_where_the_variable_points(machine):
     fill(machine)
-    pixels, classes = fashion_mnist.load()
-    assert pixels.shape == (20, 784)
-    assert torch.equal(pixels[:, 0].long(), classes)
-    assert classes.tolist() == [*range(10), 0, 1, *range(8)]
+    for part, count in (("train", 12), ("t10k", 8)):
+        pixels, classes = fashion_mnist.load()[part]
+        assert pixels.shape == (count, 784)
+        assert torch.equal(pixels[:, 0].long(), classes)
+        assert classes.tolist() == [i % 10 for i in range(count)]
 
 
 def test_found_in_the_system(machine, tmp_path):
@@ -121,13 +122,14 @@ def test_a_changed_file_is_refused_by_name(machine):
         fashion_mnist.load()
 
 
-def test_split_is_disjoint_whole_and_fixed_by_its_seed(machine):
+def test_split_exchanges_the_official_sets_in_an_order_fixed_by_its_seed(machine):
     fill(machine)
-    x, y, x_test, y_test = fashion_mnist.split(5, 15, seed=0)
-    assert (x.shape, x_test.shape) == ((5, 784), (15, 784))
-    assert float(x.max()) == 1.0
+    official = fashion_mnist.load()
+    x, y, x_test, y_test = fashion_mnist.split(8, 12, seed=0)
+    assert (x.shape, x_test.shape) == ((8, 784), (12, 784))
+    assert sorted(y.tolist()) == sorted(official["t10k"][1].tolist())
+    assert sorted(y_test.tolist()) == sorted(official["train"][1].tolist())
+    assert float(x_test.max()) == 1.0
     assert torch.equal((x[:, 0] * 255).round().long(), y)
-    together = sorted([*y.tolist(), *y_test.tolist()])
-    assert together == sorted([*range(10), 0, 1, *range(8)])
-    assert torch.equal(x, fashion_mnist.split(5, 15, seed=0)[0])
-    assert not torch.equal(x_test, fashion_mnist.split(5, 15, seed=1)[2])
+    assert torch.equal(x, fashion_mnist.split(8, 12, seed=0)[0])
+    assert not torch.equal(x_test, fashion_mnist.split(8, 12, seed=1)[2])

@@ -13,7 +13,7 @@ from colangevin.experiments.report import tables
 from colangevin.experiments.report.results import load
 from colangevin.experiments.store import Folder, StoreError
 from tests.experiments.conftest import Nobody
-from tests.experiments.tiny import experiment
+from tests.experiments.tiny import experiment, networks
 
 CPU = torch.device("cpu")
 
@@ -198,14 +198,14 @@ window.addEventListener("load", async () => {
 """
 
 
-@pytest.mark.parametrize("width", [1200, 500])  # chromium lays out no narrower window
-def test_the_page_works_in_a_browser(folder, tmp_path, width):
+def browse(report, probe, folder, width):
+    """What a probe sees of a page in a browser."""
     browser = shutil.which("chromium")
     if browser is None:
         assert not os.environ.get("CI"), "chromium is not installed; .ci/run installs it"
         pytest.skip("needs chromium: apt-get install chromium")
-    page = tmp_path / "probe.html"
-    page.write_text((folder / "report.html").read_text().replace("<head>", "<head>" + PROBE, 1))
+    page = folder / "probe.html"
+    page.write_text(report.read_text().replace("<head>", "<head>" + probe, 1))
     answer = subprocess.run(
         [
             browser,
@@ -214,7 +214,7 @@ def test_the_page_works_in_a_browser(folder, tmp_path, width):
             "--disable-gpu",
             "--disable-dev-shm-usage",
             "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--user-data-dir={folder / 'profile'}",
             f"--window-size={width},900",
             "--virtual-time-budget=100000",
             "--dump-dom",
@@ -230,7 +230,12 @@ def test_the_page_works_in_a_browser(folder, tmp_path, width):
     seen = json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
     assert seen.pop("errors") == []
     assert not [line for line in answer.stderr.splitlines() if "CONSOLE" in line]
-    assert seen == {
+    return seen
+
+
+@pytest.mark.parametrize("width", [1200, 500])  # chromium lays out no narrower window
+def test_the_page_works_in_a_browser(folder, tmp_path, width):
+    assert browse(folder / "report.html", PROBE, tmp_path, width) == {
         "traces": 16,
         "tracesWithoutBand": 8,
         "tracesWithoutMethod": 7,
@@ -245,5 +250,94 @@ def test_the_page_works_in_a_browser(folder, tmp_path, width):
         "partChanges": True,
         "themeChanges": True,
         "plotThemeChanges": True,
+        "wide": False,
+    }
+
+
+@pytest.fixture
+def unfinished(tmp_path, small_data):
+    """Networks of which some runs are missing, and their report."""
+    what = networks()
+    stored = Folder(tmp_path, what.name)
+    stored.open(what, CPU, ["colangevin", "run", what.name], resume=False)
+    for only in ("pictures: *, run 1", "*: SGD-m, run 2", "words: c-CoLud, run 2"):
+        assert runner.run(what, stored, CPU, Nobody(), lambda: False, only)
+    report.write(tmp_path)
+    return tmp_path
+
+
+def test_runs_that_are_missing_are_left_out_and_counted(unfinished):
+    (result,) = load(unfinished)
+    assert result.missing == ["words: SGD-m, run 1", "words: c-CoLud, run 1", "pictures: o-CoLud, run 2"]
+    pictures, words = result.parts
+    assert pictures.done.tolist() == [[True, True], [True, False]]
+    table = tables.numbers(result, pictures)
+    assert [row[table.head.index("runs")] for row in table.rows] == ["2", "1"]
+    accuracy = table.head.index("test accuracy, %")
+    assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d", table.rows[0][accuracy])
+    assert re.fullmatch(r"\d+\.\d\d", table.rows[1][accuracy])
+    assert "time per step, ms" in table.head
+    paper = tables.numbers(result, words)
+    assert paper.rows[1][paper.head.index("lowest validation loss") + 1] == "4.81"
+    assert [finding.runs for finding in result.findings] == [1, 1]
+    assert "not complete: words: SGD-m, run 1; " in (unfinished / "report.md").read_text()
+
+
+def test_networks_have_curves_and_singular_values_on_the_page(unfinished):
+    reader = Reader()
+    reader.feed((unfinished / "report.html").read_text())
+    pictures, words = reader.data["experiments"][0]["parts"]
+    assert set(pictures["curves"]) >= {"test_accuracy", "violation", "fallbacks"}
+    assert set(words["curves"]) >= {"validation_loss", "norm_gain_change"}
+    assert set(words["curves"]) <= {name for name, *_ in reader.data["curves"]}
+    assert len(pictures["spectra"]["layers"]) == 37
+    smallest, _, largest = pictures["spectra"]["lines"]
+    assert smallest[1][1] == pytest.approx(1, abs=1e-3)  # of o-CoLud; the first layer is free
+    assert largest[0][1] > smallest[0][1]
+    drawn = {path.name for path in (unfinished / "figures").iterdir()}
+    assert {"resnet34.pictures.curves.svg", "resnet34.words.spectra.svg", "resnet34.parts.svg"} <= drawn
+
+
+def test_a_claim_without_a_run_of_its_method_is_not_judged(tmp_path, small_data):
+    what = networks()
+    stored = Folder(tmp_path, what.name)
+    stored.open(what, CPU, ["colangevin"], resume=False)
+    assert runner.run(what, stored, CPU, Nobody(), lambda: False, "*: SGD-m, run 1")
+    assert load(tmp_path)[0].findings == []
+
+
+NETWORKS = (
+    PROBE.partition("  for (const id of")[0]
+    + """
+  for (const id of ["parts", "curves", "runs", "spectra"]) await wait(id, () => get("resnet34-" + id).data);
+  const spectra = get("resnet34-spectra"), curves = get("resnet34-curves");
+  const names = (div) => [...div.closest(".card").querySelectorAll("select")][0];
+  seen.curves = names(curves).length;
+  seen.layers = spectra.data[0].x.length;
+  const smallest = JSON.stringify(spectra.data[0].y);
+  use(names(spectra), (c) => { c.selectedIndex = 2; });
+  seen.quantileChanges = JSON.stringify(spectra.data[0].y) !== smallest;
+  use(document.querySelector("select[aria-label=setting]"), (c) => { c.selectedIndex = 1; });
+  seen.linesOfWords = curves.data.filter((trace) => trace.fill !== "toself").length;
+  seen.wordLayers = spectra.data[0].x.length;
+  seen.wide = document.documentElement.scrollWidth > window.innerWidth;
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify({ ...seen, errors });
+  document.body.append(out);
+});
+</script>
+"""
+)
+
+
+def test_the_page_of_unfinished_networks_works_in_a_browser(unfinished, tmp_path):
+    seen = browse(unfinished / "report.html", NETWORKS, tmp_path, 1200)
+    assert seen == {
+        "curves": 6,
+        "layers": 37,
+        "quantileChanges": True,
+        "linesOfWords": 2,
+        "wordLayers": 10,
         "wide": False,
     }

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from colangevin.experiments import runner
+from colangevin.experiments.jobs import jobs
 from colangevin.experiments.runner import measuring_epochs, run
 from colangevin.experiments.store import Folder, StoreError
 from tests.experiments.conftest import Nobody
 from tests.experiments.test_store import full_disk
-from tests.experiments.tiny import experiment
+from tests.experiments.tiny import experiment, networks
 
 pytestmark = pytest.mark.usefixtures("small_grid")
 
@@ -104,3 +105,59 @@ def test_a_full_disk_stops_with_what_was_saved(tmp_path, whole):
 )
 def test_measuring_epochs_end_with_the_last(epochs, points, expected):
     assert measuring_epochs(experiment(epochs=epochs, points=points)) == expected
+
+
+@pytest.fixture
+def whole_networks(tmp_path_factory, small_data):
+    folder = opened(tmp_path_factory.mktemp("networks"), networks())
+    assert run(networks(), folder, CPU, Nobody(), lambda: False)
+    return contents(folder)
+
+
+def test_networks_are_trained_one_by_one(whole_networks, tmp_path):
+    assert len(whole_networks) == 2 * 2 * 4  # JSON and NPZ of two runs of four methods
+    path = tmp_path / "resnet34"
+    path.mkdir()
+    for name, content in whole_networks.items():
+        (path / name).write_bytes(content)
+    job = next(job for job in jobs(networks()) if job.name == "pictures: o-CoLud, run 2")
+    measured, arrays = Folder(tmp_path, "resnet34").read(job)
+    assert measured["methods"] == ["o-CoLud"]
+    assert arrays["epochs"].tolist() == [1, 2, 3]
+    assert arrays["test_loss"].shape == arrays["fallbacks"].shape == (3, 1, 1)
+    assert arrays["singular_values"].shape == (1, 1, 37, 16)
+    assert len(measured["layers"]) == 37
+    assert {"highest test accuracy", "lowest test loss", "fallbacks"} <= measured["values"].keys()
+
+
+@pytest.mark.parametrize("stop_after", [2, 4, 7])
+def test_networks_stopped_and_resumed_end_byte_for_byte(whole_networks, tmp_path, stop_after):
+    what = networks()
+    asked = iter(range(1, 100))
+    assert not run(what, opened(tmp_path, what), CPU, Nobody(), lambda: next(asked) == stop_after)
+    folder, watcher = opened(tmp_path, what, resume=True), Nobody()
+    assert run(what, folder, CPU, watcher, lambda: False)
+    job, epoch = divmod(stop_after, 3)
+    assert watcher.told[0] == ("begin", jobs(what)[job].name, epoch)
+    assert contents(folder) == whole_networks
+
+
+def test_what_another_process_is_at_is_left_to_it(whole_networks, tmp_path):
+    what = networks()
+    folder, watcher = opened(tmp_path, what), Nobody()
+    taken = jobs(what)[0]
+    with Folder(tmp_path, what.name).claim(taken):
+        assert run(what, folder, CPU, watcher, lambda: False)
+    assert ("begin", taken.name, 0) not in watcher.told
+    assert not folder.done(taken)
+    assert run(what, folder, CPU, Nobody(), lambda: False)
+    assert contents(folder) == whole_networks
+
+
+def test_only_what_is_asked_for_is_run(small_data, tmp_path):
+    what = networks()
+    folder = opened(tmp_path, what)
+    assert run(what, folder, CPU, Nobody(), lambda: False, "*: SGD-m, run 1")
+    done = [job.name for job in jobs(what) if folder.done(job)]
+    assert done == ["pictures: SGD-m, run 1", "words: SGD-m, run 1"]
+    assert set(folder.run()["step_ms"]) == set(folder.run()["seconds"]) == set(done)

@@ -90,8 +90,11 @@ def test_results_are_not_overwritten(tmp_path):
 def test_the_same_again_is_resumed_and_what_a_kill_left_is_swept_up(tmp_path):
     folder = opened(tmp_path)
     (folder.path / ".part-1.pt.part").write_bytes(b"half")
+    (folder.path / ".part-2.pt.part").write_bytes(b"another process is at it")
     folder.open(experiment(), CPU, COMMAND, resume=True)
-    assert os.listdir(folder.path) == ["run.json"]
+    with folder.claim(experiment().parts[0]) as mine:
+        assert mine
+        assert sorted(os.listdir(folder.path)) == [".part-1.lock", ".part-2.pt.part", "run.json"]
 
 
 @pytest.mark.parametrize(
@@ -159,3 +162,57 @@ def test_a_full_disk_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch):
         folder.save_checkpoint(part, {"x": torch.arange(4)})
     assert not folder.done(part)
     assert folder.load_checkpoint(part)["x"].tolist() == [0, 1, 2]
+
+
+def test_a_job_belongs_to_one_process_at_a_time(tmp_path):
+    folder, other = opened(tmp_path), Folder(tmp_path, "four-turn")
+    part = experiment().parts[0]
+    with folder.claim(part) as mine:
+        assert mine
+        with other.claim(part) as theirs:
+            assert not theirs
+    with other.claim(part) as theirs:
+        assert theirs
+
+
+HOLDS = """
+import pathlib, sys, time
+from colangevin.experiments.store import Folder
+from tests.experiments.tiny import experiment
+with Folder(pathlib.Path(sys.argv[1]), "four-turn").claim(experiment().parts[0]):
+    print("mine", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_the_job_of_a_process_that_was_killed_can_be_had(tmp_path):
+    folder = opened(tmp_path)
+    part = experiment().parts[0]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", ".", *sys.path])}
+    command = [sys.executable, "-c", HOLDS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout.readline() == "mine\n"
+        with folder.claim(part) as mine:
+            assert not mine
+        process.kill()
+        process.wait()
+    with folder.claim(part) as mine:
+        assert mine
+
+
+def test_the_lock_goes_when_the_job_is_done(tmp_path):
+    folder = opened(tmp_path)
+    part = experiment().parts[0]
+    with folder.claim(part):
+        folder.finish(part, {}, {"curve": np.arange(4)}, seconds=1, step_ms=2.5)
+    assert sorted(os.listdir(folder.path)) == ["part-1.json", "part-1.npz", "run.json"]
+    assert folder.run()["step_ms"] == {"part 1": 2.5}
+
+
+def test_a_folder_that_others_have_opened_is_resumed(tmp_path):
+    opened(tmp_path)
+    other = Folder(tmp_path, "four-turn")
+    other.open(experiment(), CPU, COMMAND, resume=True)
+    fresh = Folder(tmp_path / "fresh", "four-turn")
+    fresh.open(experiment(), CPU, COMMAND, resume=True)
+    assert fresh.started

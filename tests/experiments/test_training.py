@@ -29,13 +29,17 @@ def batches(made, monkeypatch):
 
 
 def test_an_epoch_shows_every_run_its_own_points_once(monkeypatch):
-    made = training()
+    made = training(batch=5)
     seen = batches(made, monkeypatch)
-    assert [x.shape[1] for x in seen] == [6, 6, 6, 2]
+    assert [x.shape[1] for x in seen] == [5, 5, 5, 5]
     for run in range(RUNS):
         shown = torch.cat([x[run] for x in seen])
         assert sorted(map(tuple, shown.tolist())) == sorted(map(tuple, made.data.x[run].tolist()))
     assert not torch.equal(seen[0][0], seen[0][1])
+
+
+def test_a_batch_that_is_not_full_is_left_out(monkeypatch):
+    assert [x.shape[1] for x in batches(training(batch=6), monkeypatch)] == [6, 6, 6]
 
 
 def test_epochs_differ_in_their_order(monkeypatch):
@@ -48,7 +52,7 @@ def test_an_epoch_can_be_one_step(monkeypatch):
 
 
 def test_runs_can_share_a_data_set(monkeypatch):
-    made = training(one_data_set=True)
+    made = training(one_data_set=True, batch=5)
     assert made.data.x.shape[0] == 1
     seen = torch.cat(batches(made, monkeypatch), dim=1)
     assert not torch.equal(seen[0], seen[1])  # the same points in another order

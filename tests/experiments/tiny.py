@@ -1,6 +1,17 @@
 """An experiment of seconds, with everything that the real ones have."""
 
-from colangevin.experiments.description import Claim, Experiment, Method, Part, Problem, Quick, Reported
+from colangevin.experiments.description import (
+    Claim,
+    Experiment,
+    ImageProblem,
+    Method,
+    NetworkPart,
+    Part,
+    Problem,
+    Quick,
+    Reported,
+    TextProblem,
+)
 
 METHODS = (
     Method("SGD", 0.1),
@@ -20,7 +31,7 @@ def problem(depth: int = 2, **changes) -> Problem:
 
 
 def experiment(parts: int = 1, runs: int = 2, epochs: int = 4, **changes) -> Experiment:
-    """Unequal batches, noise, all optimizers; the name is that of a real experiment, so that it is found."""
+    """Noise, all optimizers, a last batch that is not full; the name is a real one, so that it is found."""
     names = [f"part {number}" for number in range(1, parts + 1)]
     claims = (
         Claim(
@@ -41,5 +52,36 @@ def experiment(parts: int = 1, runs: int = 2, epochs: int = 4, **changes) -> Exp
         "reported": (Reported("SGD", "test accuracy", "50 ± 1"),),
         "plane": "curvature",
         "points": 2,
+    }
+    return Experiment(**{**settings, **changes})
+
+
+def networks(runs: int = 2, epochs: int = 3, **changes) -> Experiment:
+    """Networks that are trained one by one, for the data of ``small_data``; found under a real name."""
+    pictures = ImageProblem(train=24, test=6, batch=10, width=2)
+    words = TextProblem("ptb", batch=3, length=20, width=8, words=150)
+    sgd = Method("SGD-m", 0.1, "ConstrainedSGD", momentum=0.9)
+    held = Method("o-CoLud", 0.1, "ConstrainedSGD", momentum=0.9, square="orthogonal")
+    bound = Method("c-CoLud", 0.4, "CoLud", friction=0.5, radii=(0.5, 0.5, 0.4, 1.0, 1.0))
+    settings = {
+        "name": "resnet34",
+        "title": "tiny networks",
+        "covers": ("fig6",),
+        "about": "For tests.",
+        "parts": (
+            NetworkPart("pictures", pictures, (sgd, held)),
+            NetworkPart("words", words, (sgd, bound)),
+        ),
+        "runs": runs,
+        "epochs": epochs,
+        "claims": (
+            Claim("Figure 6", "Better.", "test accuracy", "o-CoLud", ("SGD-m",), "higher", part="pictures"),
+            Claim(
+                "Table 2", "Lower.", "lowest validation loss", "c-CoLud", ("SGD-m",), "lower", part="words"
+            ),
+        ),
+        "quick": Quick(1, 1),
+        "reported": (Reported("c-CoLud", "lowest validation loss", "4.81", "words"),),
+        "points": epochs,
     }
     return Experiment(**{**settings, **changes})

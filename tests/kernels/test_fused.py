@@ -56,17 +56,16 @@ def parameters(groups: list[dict]) -> list[Tensor]:
     return [member[1] if isinstance(member, tuple) else member for member in members]
 
 
-def run(make, groups, steps: int, *, size: float = 1.0, edit: bool = False):
+def run(make, groups, steps: int, *, size: float = 1.0, edit: Callable[[Tensor], object] | None = None):
     optimizer = make(groups)
     draw = torch.Generator().manual_seed(1)
     for step in range(steps):
         for parameter in parameters(groups):
             grad = size * torch.randn(parameter.shape, generator=draw)
             parameter.grad = grad.to(parameter.dtype).to(parameter.device)
-        if edit and step == 2:
-            with torch.no_grad():
-                for parameter in parameters(groups):
-                    parameter.view(-1)[0] *= 0.5
+        if edit is not None and step == 2:
+            for parameter in parameters(groups):
+                edit(parameter)
         optimizer.step()
     return optimizer
 
@@ -118,9 +117,31 @@ def test_orthogonal_matrices_of_coarse_weights(monkeypatch, device, dtype):
     compare(monkeypatch, device, OPTIMIZERS["sgd"], MATRICES[:2], dtype, ORTHOGONAL, size=0.1)
 
 
-def test_weights_changed_from_outside(monkeypatch, device):
-    cases = [((100,), cl.Circle(0.5)), ((5, 7), cl.Sphere(2.0))]
-    compare(monkeypatch, device, OPTIMIZERS["colud-noisy"], cases, torch.float32, TOLERANCES, edit=True)
+@torch.no_grad()
+def halve_one(weight: Tensor) -> None:
+    weight.view(-1)[-1] *= 0.5
+
+
+@pytest.mark.parametrize("name", ["colud-noisy", "colod-noisy"])
+@pytest.mark.parametrize(
+    "edit", [halve_one, lambda weight: weight.data.mul_(0.5)], ids=["one", "all, by .data"]
+)
+def test_weights_changed_from_outside(monkeypatch, device, name, edit):
+    cases = [((1000,), cl.Circle(0.5)), ((5, 7), cl.Sphere(2.0))]
+    compare(monkeypatch, device, OPTIMIZERS[name], cases, torch.float32, TOLERANCES, edit=edit)
+
+
+def test_circle_weights_that_nobody_changed_are_not_read(device):
+    groups = build([((300,), cl.Circle(0.5))], torch.float32, device)
+    optimizer = run(OPTIMIZERS["colud"], groups, 2)
+    assert optimizer._plan.fused[0].trusted
+    (weight,) = parameters(groups)
+    before = weight.detach().clone()
+    weight.data[40] += 0.1  # torch does not count it, and no other weight near by has changed
+    weight.grad.zero_()
+    optimizer.state[weight]["momentum"].zero_()
+    optimizer.step()
+    torch.testing.assert_close(weight.detach(), before, rtol=0, atol=1e-6)
 
 
 def test_unaligned_views(monkeypatch, device):
@@ -191,6 +212,28 @@ def test_replicas_are_moved_apart(monkeypatch, device, method, own):
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, rtol=0, atol=3e-5)
         assert not torch.allclose(ours[0], ours[1])
+
+
+@pytest.mark.parametrize("method", ["colod", "colud"])
+def test_groups_with_numbers_of_their_own_move_in_the_same_launches(monkeypatch, device, method):
+    cases = [*ELEMENTWISE[:6], *(((4, 6), cl.Sphere(2.0)),) * 3, *(((5, 7), cl.Orthogonal()),) * 3]
+    launches = []
+
+    def make(groups: list[dict]):
+        for number, group in enumerate(groups):
+            # a third without noise, one weight with a temperature on the device
+            group.update(lr=0.02 * (1 + number), temperature=0.01 * (number % 3))
+        groups[1]["temperature"] = torch.tensor(0.01, device=device)
+        if method == "colod":
+            optimizer = cl.CoLod(groups, 0.1, seed=3)
+        else:
+            optimizer = cl.CoLud(groups, 0.1, friction=1.0, seed=3)
+        optimizer.register_step_post_hook(lambda optimizer, *_: launches.append(len(optimizer._plan.fused)))
+        return optimizer
+
+    compare(monkeypatch, device, make, cases, torch.float32, ORTHOGONAL, size=0.3)
+    # lines and circles with and without noise, spheres with and without, matrices
+    assert launches[0] == 5
 
 
 @pytest.mark.parametrize("constraint", [cl.Free(), cl.Circle(0.5), cl.Sphere(2.0), cl.Orthogonal()], ids=str)
@@ -283,6 +326,30 @@ def test_a_captured_step_follows_a_learning_rate_on_the_device():
     torch.cuda.synchronize()
     for parameter, old in zip(parameters(groups), before, strict=True):
         torch.testing.assert_close(parameter.detach(), old, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["colod", "colud"])
+def test_fallbacks_are_counted_as_in_plain_torch(monkeypatch, device, method):
+    counts = []
+    for fuse in (True, False):
+        with monkeypatch.context() as patch:
+            if not fuse:
+                patch.setattr(plan, "family", lambda entry, dynamics: None)
+            groups = build([((6, 9), cl.Orthogonal()), ((12, 4), cl.Orthogonal())], torch.float32, device)
+            weights = parameters(groups)
+            optimizer = OPTIMIZERS[method](groups)
+            assert cl.diagnostics.fallbacks(optimizer) == 0
+            counted = []
+            for sizes in ((0.1, 0.1), (0.1, 100.0), (100.0, 100.0)):
+                for weight, size in zip(weights, sizes, strict=True):
+                    weight.grad = size * torch.ones_like(weight).cumsum(0).cumsum(1).sin()
+                optimizer.step()
+                counted.append(cl.diagnostics.fallbacks(optimizer))
+            assert bool(optimizer._plan.fused) == fuse
+            counts.append(counted)
+    assert counts[0] == counts[1]
+    assert counts[1][0] == 0
+    assert counts[1][1] >= 1
 
 
 def test_fused_projections_are_counted_as_the_plain_ones_are(monkeypatch, device):

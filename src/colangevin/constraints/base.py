@@ -48,11 +48,6 @@ class Constraint(ABC):
     #: the weight alone does not determine q (there is slack), so q is part of the optimizer's state
     hidden: ClassVar[bool] = False
 
-    @property
-    def elementwise(self) -> bool:
-        """Whether q has the weight's shape and every element moves alone, the same wherever it stands."""
-        return False
-
     # ---- what users call -------------------------------------------------------------------------
 
     def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
@@ -222,6 +217,10 @@ class Constraint(ABC):
     @abstractmethod
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         """Letter A: follow the geodesic of p for time ``a``."""
+
+    def kick_drift(self, q: Tensor, p: Tensor, grad: Tensor, b: float, a: float) -> tuple[Tensor, Tensor]:
+        """Letters B and A, one after the other; for constraints where both together cost less."""
+        return self.drift(q, self.kick(q, p, grad, b), a)
 
     @abstractmethod
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:

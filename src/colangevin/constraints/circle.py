@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints.base import (
-    Constraint,
     broadcasts,
     per_copy,
     plus,
@@ -18,7 +17,10 @@ from colangevin.constraints.base import (
     ratio,
     same_description,
 )
+from colangevin.constraints.elementwise import Elementwise
+from colangevin.constraints.trigonometry import cosine, sine
 from colangevin.errors import ConstraintError, InfeasibleError, label
+from colangevin.scratch import scratch
 
 __all__ = ["Circle"]
 
@@ -27,7 +29,7 @@ __all__ = ["Circle"]
 _EDIT_ULPS = 4.0
 
 
-class Circle(Constraint):
+class Circle(Elementwise):
     r"""Bound the magnitude of every single weight, :math:`|\theta_i| \le r_i` (Eq. 2).
 
     The configuration is the angle :math:`\beta` from the slack axis and the momentum its velocity:
@@ -84,7 +86,7 @@ class Circle(Constraint):
             )
 
     @property
-    def elementwise(self) -> bool:
+    def uniform(self) -> bool:
         return not isinstance(self._radius, Tensor)
 
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -133,7 +135,7 @@ class Circle(Constraint):
         return torch.where(near.cos() < 0, torch.copysign(beta.new_tensor(math.pi), beta) - beta, beta)
 
     def lower(self, q: Tensor, shape: Sequence[int]) -> Tensor:
-        return q.sin() * self._r(q)
+        return sine(q) * self._r(q)
 
     def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
         theta = weight.to(q.dtype)
@@ -148,19 +150,26 @@ class Circle(Constraint):
         return torch.where(edited, self.lift(theta, near=q), q)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return q.cos() * grad / self._r(q)  # xi G / r^2
+        return cosine(q) * grad * (1 / self._r(q))  # xi G / r^2
 
-    def kick(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> Tensor:
-        if isinstance(self._radius, Tensor) or torch.compiler.is_compiling():
-            return super().kick(q, p, grad, b)
-        return torch.addcmul(p, q.cos(), grad, value=-b / self._radius)
+    def kick_(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> None:
+        xi = torch.cos(q, out=scratch("slack", q.shape, q.dtype, q.device))
+        p.addcmul_(xi, grad, value=-b / self.smallest_length)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         return p
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         beta = plus(q, p, a)
-        return torch.sub(beta, (beta / math.tau).round_(), alpha=math.tau), p
+        return torch.sub(beta, (beta * (1 / math.tau)).round_(), alpha=math.tau), p
+
+    def drift_(self, q: Tensor, p: Tensor, a: float) -> None:
+        low, high = q.add_(p, alpha=a).aminmax()
+        if float(high) > math.pi or float(low) < -math.pi:  # seldom, and to look costs less than to round
+            q.sub_((q * (1 / math.tau)).round_(), alpha=math.tau)
+
+    def lower_(self, q: Tensor, weight: Tensor) -> None:
+        torch.sin(q, out=weight).mul_(self.smallest_length)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         # q_bar is (theta, xi) in its last dimension; atan2, since arctan would fold theta < 0 away

@@ -8,21 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import Constraint, plus
+from colangevin.constraints.base import plus
+from colangevin.constraints.elementwise import Elementwise
 
 __all__ = ["Free"]
 
 
 @dataclass(frozen=True)
-class Free(Constraint):
+class Free(Elementwise):
     """A parameter without a constraint; the default of every parameter.
 
     Its steps are those of ``torch.optim.SGD`` when the temperature is zero.
     """
-
-    @property
-    def elementwise(self) -> bool:
-        return True
 
     def describe(self) -> dict[str, Any]:
         return {"name": "Free"}
@@ -60,6 +57,16 @@ class Free(Constraint):
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         return plus(q, p, a), p
+
+    def kick_(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> None:
+        p.add_(grad, alpha=-b)
+
+    def drift_(self, q: Tensor, p: Tensor, a: float) -> None:
+        q.add_(p, alpha=a)
+
+    def lower_(self, q: Tensor, weight: Tensor) -> None:
+        if weight is not q:
+            weight.copy_(q)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         return q_bar

@@ -2,7 +2,7 @@ r"""Orthogonality: :math:`W^T W = I` or :math:`W W^T = I`, whichever the shape a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,6 +23,8 @@ _ITERATIONS = 80
 # Largest |Q^T Q - I| left by the iteration, in units of the dtype's rounding: the recursion's own floor is
 # about 2 units at s = 16 and 6 at s = 2048.
 _TOLERANCE = 8.0
+# Side from which on a symmetric product is computed in blocks: below, calls cost more than half of it saves.
+_WORTH_HALVING = 256
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,14 @@ class Orthogonal(Constraint):
 
     stacks = True
 
+    # how often the polar factor was taken; a note on the side, no part of the value
+    _polar_count: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+
+    @property
+    def fallbacks(self) -> int:
+        """How many matrices took the polar factor because the iteration had not converged, in plain torch."""
+        return self._polar_count[0]
+
     def describe(self) -> dict[str, Any]:
         return {"name": "Orthogonal"}
 
@@ -66,7 +76,7 @@ class Orthogonal(Constraint):
         return math.prod(shape) - s * (s + 1) // 2
 
     def infeasibility(self, weight: Tensor) -> Tensor:
-        return _largest(_gram_error(_tall(weight.flatten(2))))
+        return _largest(_gram_error(weight.flatten(2)))
 
     def explain(self, weight: Tensor) -> str:
         rows, columns = weight.flatten(2).shape[1:]
@@ -85,11 +95,10 @@ class Orthogonal(Constraint):
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
         q = weight.flatten(2)
-        Q = _tall(q)
-        exact = _largest(_gram_error(Q)) <= _tolerance(Q)
+        exact = _largest(_gram_error(q)) <= _tolerance(q)
         if bool(exact.all()):
             return q
-        return _as(q, torch.where(exact.view(-1, 1, 1), Q, _polar(Q)))
+        return torch.where(exact.view(-1, 1, 1), q, _polar(q))
 
     def read(self, weight: Tensor) -> Tensor:
         return weight.flatten(2)
@@ -101,67 +110,120 @@ class Orthogonal(Constraint):
         return grad.flatten(2)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        return _as(q, _tangent(_tall(q), _tall(p)))
+        normal = _along(q, _symmetric(_inner(q, p)))
+        return torch.sub(p, normal, out=normal)
+
+    def kick_drift(self, q: Tensor, p: Tensor, grad: Tensor, b: float, a: float) -> tuple[Tensor, Tensor]:
+        if a < torch.finfo(q.dtype).tiny:
+            return q, self.kick(q, p, grad, b)
+        return self._rattle(q, torch.sub(p, grad.flatten(2), alpha=b), a)
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         if a < torch.finfo(q.dtype).tiny:  # nothing moves, and 1/a would overflow
             return q, p
-        Q, P = _tall(q), _tall(p)
-        Q_bar = torch.add(Q, P, alpha=a)
-        M, converged = _multipliers(Q, Q_bar)
-        QM = Q @ M
-        # P + (Q' - Q_bar)/h as P - Q M/h: the rounding of M is multiplied by the normal directions Q,
+        return self._rattle(q, p, a)
+
+    def _rattle(self, q: Tensor, x: Tensor, a: float) -> tuple[Tensor, Tensor]:
+        r"""Letter A after the projection of a momentum X that need not be cotangent.
+
+        With :math:`S = Q^T X`, :math:`Z = \frac a2 (S + S^T)` and :math:`Y = Q + aX` the target of the drift
+        is :math:`\bar Q = Y - QZ`, whose products follow from those of Y,
+
+        .. math::
+            \bar Q^T \bar Q = Y^T Y - 2Z - W - W^T, \quad W = Z (aS - \tfrac12 Z), \qquad
+            Q^T \bar Q = I + \tfrac a2 (S - S^T),
+
+        so that the projection of the momentum and the drift are one product, :math:`\bar P = X - \frac1a Q
+        (Z + M)` and :math:`Q' = Q + a \bar P`.
+
+        Returns:
+            The configuration and the cotangent momentum there.
+        """
+        aS = _inner(q, x).mul_(a)
+        Z = _symmetric(aS)
+        y = torch.add(q, x, alpha=a)
+        W = Z @ torch.sub(aS, Z, alpha=0.5)
+        error = _gram_error(y).sub_(W + W.mT).sub_(Z, alpha=2)
+        M, converged = _multipliers(error, _plus_identity(aS - Z))
+        # P + (Q' - Q_bar)/h as X - Q (Z + M)/h: the rounding of M is multiplied by the normal directions Q,
         # which the projection below removes, however small h is
-        Q_new, P_bar = Q_bar.sub_(QM), torch.add(P, QM, alpha=-1 / a)
+        pull = _along(q, (Z + M).div_(a))
+        p_bar = torch.sub(x, pull, out=pull)
+        q_new = torch.add(q, p_bar, alpha=a, out=y)
         if not bool(converged.all()):
             lost = ~converged
-            Q_new[lost] = _polar(torch.add(Q[lost], P[lost], alpha=a))
-            P_bar[lost] = (Q_new[lost] - Q[lost]) / a
-        return _as(q, Q_new), _as(q, _tangent(Q_new, P_bar))
+            self._polar_count[0] += int(lost.sum())
+            q_new[lost] = _polar(q_new[lost])  # M is 0 there
+            p_bar[lost] = (q_new[lost] - q[lost]) / a
+        return q_new, self.tangent(q_new, p_bar)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        Q, Q_bar = _tall(q), _tall(q_bar)
-        M, converged = _multipliers(Q, Q_bar)
-        Q_new = torch.baddbmm(Q_bar, Q, M, alpha=-1)
+        M, converged = _multipliers(_gram_error(q_bar), _inner(q, q_bar))
+        q_new = q_bar - _along(q, M)
         if not bool(converged.all()):
-            Q_new[~converged] = _polar(Q_bar[~converged])
-        return _as(q, Q_new)
+            self._polar_count[0] += int((~converged).sum())
+            q_new[~converged] = _polar(q_bar[~converged])
+        return q_new
 
     def curvature(self, q: Tensor) -> Tensor:
         s, r = sorted(q.shape[1:])
         return -(r - (s + 1) / 2) * q
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        return _largest(_gram_error(_tall(q)))
+        return _largest(_gram_error(q))
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
-        P = _tall(p)
-        QtP = _tall(q).mT @ P
-        size = torch.linalg.vector_norm(P, dim=-2).amax(-1)
-        return ratio(_largest(QtP + QtP.mT), size)
+        size = torch.linalg.vector_norm(p, dim=-1 if _wide(q) else -2).amax(-1)
+        return ratio(_largest(_symmetric(_inner(q, p)).mul_(2)), size)
 
 
-def _tall(q: Tensor) -> Tensor:
-    """A stack of matrices, transposed when they are wide: Q, (copies, r, s) with r >= s."""
-    return q if q.shape[1] >= q.shape[2] else q.mT
+# ---- products in the orientation of the weight: to transpose it would cost as much as a product ------------
 
 
-def _as(q: Tensor, Q: Tensor) -> Tensor:
-    """A stack of tall matrices in the orientation of q."""
-    return Q if q.shape[1] >= q.shape[2] else Q.mT
+def _wide(q: Tensor) -> bool:
+    """Whether Q is the transpose of q."""
+    return q.shape[-2] < q.shape[-1]
 
 
-def _tangent(Q: Tensor, P: Tensor) -> Tensor:
-    """P - Q (P^T Q + Q^T P)/2."""
-    QtP = Q.mT @ P
-    return torch.baddbmm(P, Q, QtP + QtP.mT, alpha=-0.5)
+def _inner(q: Tensor, p: Tensor) -> Tensor:
+    """Q^T P."""
+    return q @ p.mT if _wide(q) else q.mT @ p
 
 
-def _gram_error(Q: Tensor) -> Tensor:
+def _along(q: Tensor, M: Tensor) -> Tensor:
+    """Q M for a symmetric M."""
+    return M @ q if _wide(q) else q @ M
+
+
+def _gram_error(q: Tensor) -> Tensor:
     """Q^T Q - I."""
-    error = Q.mT @ Q
-    error.diagonal(dim1=-2, dim2=-1).sub_(1)
-    return error
+    return _plus_identity(_gram(q, -2 if _wide(q) else -1), -1)
+
+
+def _gram(q: Tensor, dim: int) -> Tensor:
+    """The inner products of the rows (or columns) of q; of large ones no block is computed twice."""
+    s = q.shape[dim]
+    if s < _WORTH_HALVING:
+        return q @ q.mT if dim == -2 else q.mT @ q
+    one, other = q.split([s // 2, s - s // 2], dim)
+    across = one @ other.mT if dim == -2 else one.mT @ other
+    gram = q.new_empty(q.shape[0], s, s)
+    gram[:, : s // 2, : s // 2] = _gram(one, dim)
+    gram[:, s // 2 :, s // 2 :] = _gram(other, dim)
+    gram[:, : s // 2, s // 2 :] = across
+    gram[:, s // 2 :, : s // 2] = across.mT
+    return gram
+
+
+def _plus_identity(matrix: Tensor, scale: float = 1) -> Tensor:
+    """Add a multiple of I to square matrices, in place."""
+    matrix.diagonal(dim1=-2, dim2=-1).add_(scale)
+    return matrix
+
+
+def _symmetric(matrix: Tensor) -> Tensor:
+    """The symmetric part of square matrices."""
+    return (matrix + matrix.mT).mul_(0.5)
 
 
 def _largest(matrix: Tensor) -> Tensor:
@@ -169,38 +231,41 @@ def _largest(matrix: Tensor) -> Tensor:
     return matrix.abs().amax(dim=(-2, -1))
 
 
-def _tolerance(Q: Tensor) -> float:
-    return _TOLERANCE * torch.finfo(Q.dtype).eps
+def _tolerance(q: Tensor) -> float:
+    return _TOLERANCE * torch.finfo(q.dtype).eps
 
 
-def _multipliers(Q: Tensor, Q_bar: Tensor) -> tuple[Tensor, Tensor]:
+def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     r"""Quasi-Newton for the symmetric M with :math:`(\bar Q - Q M)^T (\bar Q - Q M) = I`.
 
-    In Gram form: with :math:`A = \bar Q^T \bar Q` and :math:`B = Q^T \bar Q`, the iterate :math:`Q^{(k)} =
-    \bar Q - Q M` has :math:`Q^{(k)T} Q^{(k)} = A - MB - (MB)^T + M^2 = A + Y + Y^T` with :math:`Y =
-    M(\frac12 M - B)`, and the iteration (Eq. 54) reads :math:`M \leftarrow M +
-    \frac12 (Q^{(k)T} Q^{(k)} - I)`: it costs one s x s product.
+    In Gram form: with :math:`B = Q^T \bar Q` the iterate :math:`Q^{(k)} = \bar Q - Q M` has :math:`Q^{(k)T}
+    Q^{(k)} = \bar Q^T \bar Q - MB - (MB)^T + M^2 = \bar Q^T \bar Q + Y + Y^T` with :math:`Y = M(\frac12 M -
+    B)`, and the iteration (Eq. 54) reads :math:`M \leftarrow M + \frac12 (Q^{(k)T} Q^{(k)} - I)`: it costs
+    one s x s product.
+
+    Args:
+        error: :math:`\bar Q^T \bar Q - I`.
+        B: :math:`Q^T \bar Q`.
 
     Returns:
         M, and for each matrix whether the iteration converged; where it did not, M is 0.
     """
-    error = _gram_error(Q_bar)  # A - I
-    B = Q.mT @ Q_bar
+    error = _symmetric(error)
     M = torch.zeros_like(error)
-    residual = error
+    residual = error.clone()
     size = _largest(residual)
-    converged = size <= _tolerance(Q)
+    converged = size <= _tolerance(error)
     lost = torch.zeros_like(converged)
     k = 0
     while k < _ITERATIONS and not bool((converged | lost).all()):
         k += 1
         # a matrix that has converged stops, so that its result does not depend on the others of its
         # stack (and because at sigma > sqrt(3)/2 rounding grows again if the iteration goes on)
-        M = torch.where(converged.view(-1, 1, 1), M, torch.add(M, residual + residual.mT, alpha=0.25))
+        M = torch.add(M, residual.masked_fill_(converged.view(-1, 1, 1), 0), alpha=0.5)
         Y = M @ torch.add(-B, M, alpha=0.5)
-        residual = error + Y + Y.mT
+        residual = (Y + Y.mT).add_(error)
         before, size = size, _largest(residual)
-        converged = converged | (size <= _tolerance(Q))
+        converged = converged | (size <= _tolerance(error))
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
     if solves.watched():

@@ -1,6 +1,6 @@
 """Every experiment there is, by name."""
 
-from colangevin.experiments import fashion, four_turn, two_turn
+from colangevin.experiments import cifar, fashion, four_turn, language, two_turn
 from colangevin.experiments.description import Experiment
 
 __all__ = ["EXPERIMENTS", "find"]
@@ -14,6 +14,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     four_turn.PENALTY,
     fashion.FASHION,
     fashion.GRID,
+    cifar.RESNET,
+    cifar.SHORT,
+    cifar.PENALTY,
+    cifar.OVERDAMPED,
+    cifar.TIME,
+    language.TRANSFORMER,
+    language.SEARCH,
+    language.BEST,
 )
 
 

@@ -4,6 +4,7 @@ import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -12,10 +13,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from colangevin.experiments import display, report, runner
+from colangevin.experiments import display, runner
 from colangevin.experiments.catalogue import EXPERIMENTS, find
 from colangevin.experiments.description import Experiment
-from colangevin.experiments.fashion_mnist import DataError
+from colangevin.experiments.jobs import Job, jobs
+from colangevin.experiments.sources import DataError
 from colangevin.experiments.store import Folder, StoreError
 
 __all__ = ["app"]
@@ -74,6 +76,9 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("out"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the results in that folder.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A small form, minutes on a laptop.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Only jobs whose names match this glob, as '*: SGD-m, run 1'.")
+    ] = "*",
 ) -> None:
     """Train, measure and store. Ctrl-C saves; --resume goes on, bit for bit as if nothing had happened."""
     try:
@@ -84,28 +89,41 @@ def run(
     with _interrupts() as interrupted:
         for original in chosen:
             experiment = original.resized(runs, epochs, quick=quick)
-            command = _command(original.name, runs, epochs, device, out, quick)
+            command = _command(original.name, runs, epochs, device, out, quick, only)
             folder = Folder(out, experiment.name)
+            asked = _matching(experiment, only)
             try:
                 folder.open(experiment, place, command, resume=resume)
                 with display.watch(experiment, Console()) as screen:
-                    complete = runner.run(experiment, folder, place, screen, interrupted)
+                    complete = runner.run(experiment, folder, place, screen, interrupted, only)
             except (StoreError, DataError) as error:
                 _fail(str(error))
             if not complete:
                 _say(f"Stopped and saved. To go on:\n    {shlex.join([*command, '--resume'])}")
                 raise typer.Exit(_INTERRUPTED)
+            if elsewhere := [job.name for job in asked if not folder.done(job)]:
+                _say(f"{experiment.name}: other processes are at {'; '.join(elsewhere)}")
             _say(f"{experiment.name}: results in {folder.path}")
     _say(f"To read them:\n    {shlex.join(['colangevin', 'report', str(out)])}")
 
 
+def _matching(experiment: Experiment, only: str) -> list[Job]:
+    """The jobs that are asked for."""
+    found = [job for job in jobs(experiment) if fnmatchcase(job.name, only)]
+    if not found:
+        names = "\n".join(f"    {job.name}" for job in jobs(experiment))
+        _fail(f"--only '{only}' matches no job of {experiment.name}. Its jobs are:\n{names}")
+    return found
+
+
 def _command(
-    name: str, runs: int | None, epochs: int | None, device: str | None, out: Path, quick: bool
+    name: str, runs: int | None, epochs: int | None, device: str | None, out: Path, quick: bool, only: str
 ) -> list[str]:
     """The words that ask for one experiment in this size."""
     options = {"--runs": runs, "--epochs": epochs, "--device": device, "--out": out}
     words = [word for key, value in options.items() if value is not None for word in (key, str(value))]
-    return ["colangevin", "run", name, *words, *(["--quick"] if quick else [])]
+    words += ["--quick"] if quick else []
+    return ["colangevin", "run", name, *words, *(["--only", only] if only != "*" else [])]
 
 
 def _device(name: str | None) -> torch.device:
@@ -142,6 +160,8 @@ def write_report(
     folder: Annotated[Path, typer.Argument(help="Folder of the results.", metavar="DIR")],
 ) -> None:
     """Write report.html, report.md and the figures as SVG into the folder of the results."""
+    from colangevin.experiments import report  # here, because what draws takes seconds to import
+
     try:
         page = report.write(folder)
     except StoreError as error:

@@ -8,6 +8,7 @@ from torch import Tensor
 from colangevin.experiments import fashion_mnist
 from colangevin.experiments.description import Problem
 from colangevin.experiments.randomness import Draw, generator
+from colangevin.experiments.sources import Progress
 from colangevin.experiments.spirals import four_turn_spiral, two_turn_spiral
 
 __all__ = ["Data", "prepare"]
@@ -38,7 +39,7 @@ class Data:
         return Data(*(part.to(device) for part in (self.x, self.y, self.x_test, self.y_test)))
 
 
-def prepare(problem: Problem, runs: int, seed: int, progress: fashion_mnist.Progress | None = None) -> Data:
+def prepare(problem: Problem, runs: int, seed: int, progress: Progress | None = None) -> Data:
     """Draw or load the data of a problem.
 
     Args:

@@ -3,7 +3,24 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["Claim", "Experiment", "Method", "Part", "Problem", "Quick", "Reported"]
+__all__ = [
+    "Claim",
+    "Experiment",
+    "ImageProblem",
+    "Method",
+    "NetworkPart",
+    "Part",
+    "Problem",
+    "Quick",
+    "Reported",
+    "TextProblem",
+    "slug",
+]
+
+
+def slug(name: str) -> str:
+    """A name as a file name."""
+    return "".join(c if c.isalnum() else "-" for c in name.lower())
 
 
 @dataclass(frozen=True)
@@ -18,10 +35,11 @@ class Method:
         momentum: of ``ConstrainedSGD``.
         temperature: of the noise.
         weight_decay: on every parameter, as in torch.
-        radii: bounds on the entries of the first and of the last weight; None leaves both free.
-        square: the weights between hidden layers: with torch's initialisation, with an orthogonal one, or
-            orthogonal throughout.
-        penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the weights between hidden layers.
+        radii: bounds on the entries of weights, None for free ones: of a perceptron's first and last weight;
+            of a transformer's embedding, output, feed-forward, norm and attention weights.
+        square: a perceptron's weights between hidden layers, or a ResNet's weights but the first: with
+            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer.
+        penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the same weights.
     """
 
     name: str
@@ -31,9 +49,14 @@ class Method:
     momentum: float = 0.0
     temperature: float = 0.0
     weight_decay: float = 0.0
-    radii: tuple[float, float] | None = None
-    square: Literal["default", "orthogonal start", "orthogonal"] = "default"
+    radii: tuple[float, ...] | None = None
+    square: Literal["default", "orthogonal start", "orthogonal", "orthogonal but the last"] = "default"
     penalty: float = 0.0
+
+    @property
+    def constrained(self) -> bool:
+        """Whether it holds any weight on a constraint."""
+        return self.radii is not None or self.square in ("orthogonal", "orthogonal but the last")
 
 
 @dataclass(frozen=True)
@@ -49,7 +72,8 @@ class Problem:
         width: units of each.
         one_data_set: whether all runs share one data set instead of drawing their own.
         reduction: of the loss over a batch.
-        steps: of an epoch; None for a pass over the training set.
+        steps: of an epoch; None for a pass over the training set, without a last batch that is not full: what
+            is measured follows it, and would show the noise of a small batch.
     """
 
     data: Literal["two-turn", "four-turn", "fashion-mnist"]
@@ -61,6 +85,11 @@ class Problem:
     one_data_set: bool = False
     reduction: Literal["mean", "sum"] = "mean"
     steps: int | None = None
+
+    @property
+    def steps_of_an_epoch(self) -> int:
+        """How many there are."""
+        return self.train // self.batch if self.steps is None else self.steps
 
 
 @dataclass(frozen=True)
@@ -74,7 +103,70 @@ class Part:
     @property
     def slug(self) -> str:
         """The name as a file name."""
-        return "".join(c if c.isalnum() else "-" for c in self.name.lower())
+        return slug(self.name)
+
+
+@dataclass(frozen=True)
+class ImageProblem:
+    """Images that a ResNet-34 tells apart, padded and cropped, flipped and normalised.
+
+    Attributes:
+        data: name of the data set.
+        train: number of training images.
+        test: number of test images.
+        batch: images of a step, drawn without replacement within an epoch; a last batch that is not full is
+            left out.
+        width: channels of the network's first stage.
+        stages: equal parts of the training; the learning rate falls to a tenth from one to the next.
+    """
+
+    data: Literal["cifar-10"] = "cifar-10"
+    train: int = 50_000
+    test: int = 10_000
+    batch: int = 128
+    width: int = 64
+    stages: int = 3
+
+
+@dataclass(frozen=True)
+class TextProblem:
+    """A text whose next word a transformer of two layers and two heads predicts.
+
+    Attributes:
+        data: name of the corpus.
+        batch: pieces of text, all equally long, that are read side by side.
+        length: words in a row of each that make up a step.
+        dropout: probability.
+        decay: of the learning rate, after every epoch.
+        clip: largest norm of the gradient; 0 for any.
+        scale: whether embeddings are multiplied by the root of their width.
+        width: of embeddings and feed-forward networks.
+        words: of the training text, and a tenth as many of the others; None for all.
+    """
+
+    data: Literal["ptb", "wikitext-2"]
+    batch: int
+    length: int = 35
+    dropout: float = 0.2
+    decay: float = 1.0
+    clip: float = 0.0
+    scale: bool = True
+    width: int = 200
+    words: int | None = None
+
+
+@dataclass(frozen=True)
+class NetworkPart:
+    """Methods on one problem whose networks are too large to be stacked: every run is trained by itself."""
+
+    name: str
+    problem: ImageProblem | TextProblem
+    methods: tuple[Method, ...]
+
+    @property
+    def slug(self) -> str:
+        """The name as a file name."""
+        return slug(self.name)
 
 
 @dataclass(frozen=True)
@@ -121,11 +213,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class Quick:
-    """A small form of an experiment: fewer runs, epochs and parts."""
+    """A small form of an experiment.
+
+    Attributes:
+        runs: of every method.
+        epochs: of every training.
+        parts: that are trained; None for all.
+        sizes: of their problems that differ, by name.
+    """
 
     runs: int
     epochs: int
     parts: tuple[str, ...] | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,7 +253,7 @@ class Experiment:
     title: str
     covers: tuple[str, ...]
     about: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part | NetworkPart, ...]
     runs: int
     epochs: int
     claims: tuple[Claim, ...]
@@ -163,7 +263,7 @@ class Experiment:
     points: int = 100
     seed: int = 0
 
-    def part(self, name: str | None) -> Part:
+    def part(self, name: str | None) -> Part | NetworkPart:
         """The part of that name, or the first for None."""
         return next(part for part in self.parts if name in (None, part.name))
 
@@ -174,6 +274,8 @@ class Experiment:
             parts = self.parts
             if self.quick.parts is not None:
                 parts = tuple(part for part in parts if part.name in self.quick.parts)
+            sizes: dict[str, Any] = dict(self.quick.sizes)
+            parts = tuple(_resized(part, **sizes) for part in parts)
             names = {None, *(part.name for part in parts)}
             small = replace(
                 self,
@@ -188,16 +290,13 @@ class Experiment:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "Experiment":
         """The experiment that ``dataclasses.asdict`` and JSON made these lists and dictionaries of."""
-        parts = tuple(
-            Part(
-                part["name"],
-                Problem(**part["problem"]),
-                tuple(Method(**{**m, "radii": m["radii"] and tuple(m["radii"])}) for m in part["methods"]),
-            )
-            for part in stored["parts"]
-        )
+        parts = tuple(map(_part, stored["parts"]))
         claims = tuple(Claim(**{**each, "baselines": tuple(each["baselines"])}) for each in stored["claims"])
-        quick = {**stored["quick"], "parts": stored["quick"]["parts"] and tuple(stored["quick"]["parts"])}
+        quick = {
+            **stored["quick"],
+            "parts": stored["quick"]["parts"] and tuple(stored["quick"]["parts"]),
+            "sizes": tuple(map(tuple, stored["quick"].get("sizes", ()))),
+        }
         changed = {
             "covers": tuple(stored["covers"]),
             "parts": parts,
@@ -206,3 +305,20 @@ class Experiment:
             "reported": tuple(Reported(**each) for each in stored["reported"]),
         }
         return cls(**{**stored, **changed})
+
+
+def _part(stored: dict[str, Any]) -> Part | NetworkPart:
+    name, problem = stored["name"], stored["problem"]
+    methods = tuple(Method(**{**m, "radii": m["radii"] and tuple(m["radii"])}) for m in stored["methods"])
+    if problem["data"] == "cifar-10":
+        return NetworkPart(name, ImageProblem(**problem), methods)
+    if problem["data"] in ("ptb", "wikitext-2"):
+        return NetworkPart(name, TextProblem(**problem), methods)
+    return Part(name, Problem(**problem), methods)
+
+
+def _resized(part: Part | NetworkPart, **sizes: Any) -> Part | NetworkPart:
+    # in two branches, of which each keeps the kind of its problem
+    if isinstance(part, Part):
+        return replace(part, problem=replace(part.problem, **sizes))
+    return replace(part, problem=replace(part.problem, **sizes))

@@ -18,7 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from colangevin.experiments.description import Experiment, Part
+from colangevin.experiments.description import Experiment
+from colangevin.experiments.jobs import Job, jobs
 
 __all__ = ["Screen", "watch"]
 
@@ -43,33 +44,43 @@ class Screen:
         self._tasks: dict[str, Any] = {}
         self._task: Any = None
         self._table: Table | str = ""
-        self._methods: list[str] = []
+        self._job: Job | None = None
+        # test accuracy, test loss and train accuracy of every run of every method so far, part by part
+        self._rows: dict[str, dict[str, dict[int, tuple[float, float, float]]]] = {}
+        self._jobs = jobs(experiment)
+        self._several = len(self._jobs) > len(experiment.parts)
 
     def __rich__(self) -> Group:
         return Group(self._table, self.progress, "")
 
-    def begin(self, part: Part, epoch: int) -> None:
-        self._methods = [method.name for method in part.methods]
+    def begin(self, job: Job, epoch: int) -> None:
+        if self._several:
+            self._side("jobs", self._jobs.index(job), len(self._jobs))
+        if self._several and self._task is not None:
+            self.progress.remove_task(self._task)  # hundreds of bars would fill the screen
+        self._job = job
         self._task = self.progress.add_task(
-            f"{part.name}, epochs", total=self.experiment.epochs, completed=epoch
+            f"{job.name}, epochs", total=self.experiment.epochs, completed=epoch
         )
 
     def advanced(self, epoch: int) -> None:
         self.progress.update(self._task, completed=epoch)
 
     def measured(self, curves: dict[str, NDArray[Any]]) -> None:
-        table = Table(title=self.experiment.title)
+        assert self._job is not None
+        rows = self._rows.setdefault(self._job.part.name, {})
+        last = [curves[name][-1] for name in ("test_accuracy", "test_loss", "train_accuracy")]
+        for i, method in enumerate(self._job.methods):
+            for j, run in enumerate(self._job.runs):
+                rows.setdefault(method.name, {})[run] = (last[0][i, j], last[1][i, j], last[2][i, j])
+        parts = len(self.experiment.parts)
+        table = Table(title=f"{self.experiment.title}{f', {self._job.part.name}' * (parts > 1)}")
         table.add_column("method")
         for title in ("test accuracy, %", "test loss", "train accuracy, %"):
             table.add_column(title, justify="right")
-        accuracy, loss, train = (curves[n][-1] for n in ("test_accuracy", "test_loss", "train_accuracy"))
-        for number, name in enumerate(self._methods):
-            cells = (
-                _spread(100 * accuracy[number], 1),
-                _spread(loss[number], 3),
-                _spread(100 * train[number], 1),
-            )
-            table.add_row(name, *cells)
+        for name, runs in rows.items():
+            accuracy, loss, train = np.array(list(runs.values())).T
+            table.add_row(name, _spread(100 * accuracy, 1), _spread(loss, 3), _spread(100 * train, 1))
         self._table = table
 
     def looking(self, done: int, total: int) -> None:

@@ -1,19 +1,16 @@
 """Fashion-MNIST (Xiao, Rasul and Vollgraf 2017): found on this machine or downloaded, and checked."""
 
 import gzip
-import hashlib
-import os
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from colangevin.experiments.randomness import Draw, generator
+from colangevin.experiments.sources import DataError, Progress, check, fetch, own_folder
 from colangevin.experiments.store import write_atomically
 
-__all__ = ["DataError", "load", "locate", "split"]
+__all__ = ["load", "locate", "split"]
 
 SYSTEM = Path("/usr/share/datasets/fashion-mnist")
 URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
@@ -26,24 +23,9 @@ SUMS = {
     "t10k-labels-idx1-ubyte.gz": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 }
 
-#: told the name of a file, the bytes that have come and those there are
-Progress = Callable[[str, int, int], None]
-
-
-class DataError(RuntimeError):
-    """A data set that cannot be had, with what to do about it."""
-
 
 def _layout(folder: Path) -> str:
     return "\n".join(f"    {folder / name}" for name in SUMS)
-
-
-def _own_folder() -> Path:
-    """Where files that belong to this package lie, or will once they are downloaded."""
-    if "COLANGEVIN_DATA" in os.environ:
-        return Path(os.environ["COLANGEVIN_DATA"]) / "fashion-mnist"
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "colangevin" / "fashion-mnist"
 
 
 def locate(progress: Progress | None = None) -> Path:
@@ -61,7 +43,7 @@ def locate(progress: Progress | None = None) -> Path:
     Raises:
         DataError: with the expected layout, when they are nowhere and cannot be downloaded.
     """
-    own = _own_folder()
+    own = own_folder("fashion-mnist")
     for folder in (own, SYSTEM):
         if all((folder / name).is_file() for name in SUMS):
             return folder
@@ -82,15 +64,9 @@ def locate(progress: Progress | None = None) -> Path:
 
 def _download(name: str, path: Path, progress: Progress | None) -> None:
     """Fetch one file; nothing is left behind unless all of it came and is right."""
-    with urllib.request.urlopen(URL + name, timeout=30) as answer:
-        total = int(answer.headers.get("Content-Length") or 0)
-        content = bytearray()
-        while piece := answer.read(1 << 16):
-            content += piece
-            if progress is not None:
-                progress(name, len(content), total)
-    _check(name, _unpack(bytes(content), f"what came from {URL}{name}"), URL + name)
-    write_atomically(path, bytes(content))
+    packed = fetch(URL + name, progress)
+    check(_unpack(packed, f"what came from {URL}{name}"), SUMS[name], URL + name, "Fashion-MNIST")
+    write_atomically(path, packed)
 
 
 def _unpack(packed: bytes, what: str) -> bytes:
@@ -100,53 +76,48 @@ def _unpack(packed: bytes, what: str) -> bytes:
         raise DataError(f"{what} is not a whole gzip file ({error}). Remove it and try again.") from error
 
 
-def _check(name: str, content: bytes, where: object) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != SUMS[name]:
-        raise DataError(
-            f"{where}: the unpacked contents have SHA-256 {found}, Fashion-MNIST's are {SUMS[name]}. "
-            "Remove the file; it is then downloaded again, or put the official one there."
-        )
-
-
-def load(progress: Progress | None = None) -> tuple[Tensor, Tensor]:
-    """All 70,000 images and labels, the official training set first.
+def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
+    """Images and labels of the official training set, ``train``, and test set, ``t10k``.
 
     Args:
         progress: told how a download goes.
 
     Returns:
-        Pixels as bytes of shape (70000, 784), classes 0 to 9 of shape (70000,).
+        Pixels as bytes of shape (images, 784) and classes 0 to 9 of shape (images,), by the name of the set.
     """
     folder = locate(progress)
     contents = {}
     for name in SUMS:
         contents[name] = _unpack((folder / name).read_bytes(), str(folder / name))
-        _check(name, contents[name], folder / name)
-    # of an IDX file: 16 bytes of header before images, 8 before labels
-    images = [bytearray(contents[f"{part}-images-idx3-ubyte.gz"][16:]) for part in ("train", "t10k")]
-    labels = [bytearray(contents[f"{part}-labels-idx1-ubyte.gz"][8:]) for part in ("train", "t10k")]
-    pixels = torch.cat([torch.frombuffer(each, dtype=torch.uint8).view(-1, 784) for each in images])
-    return pixels, torch.cat([torch.frombuffer(each, dtype=torch.uint8) for each in labels]).long()
+        check(contents[name], SUMS[name], folder / name, "Fashion-MNIST")
+    sets = {}
+    for part in ("train", "t10k"):
+        # of an IDX file: 16 bytes of header before images, 8 before labels
+        images = bytearray(contents[f"{part}-images-idx3-ubyte.gz"][16:])
+        labels = bytearray(contents[f"{part}-labels-idx1-ubyte.gz"][8:])
+        pixels = torch.frombuffer(images, dtype=torch.uint8).view(-1, 784)
+        sets[part] = pixels, torch.frombuffer(labels, dtype=torch.uint8).long()
+    return sets
 
 
 def split(
     train: int, test: int, seed: int, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Disjoint training and test sets out of all 70,000 images.
+    """The paper's few images to train on and many to test on: the official sets, exchanged.
 
     Args:
-        train: images to train on.
-        test: images to test on.
-        seed: decides who goes where.
+        train: images to train on, drawn from the official test set, which has 10,000.
+        test: images to test on, drawn from the official training set, which has 60,000.
+        seed: decides who is drawn, and the order.
         progress: told how a download goes.
 
     Returns:
         Training pixels between 0 and 1, training classes, test pixels, test classes.
     """
-    pixels, classes = load(progress)
-    order = torch.randperm(len(classes), generator=generator(seed, Draw.SPLIT))
+    sets = load(progress)
+    source = generator(seed, Draw.SPLIT)
     parts = []
-    for chosen in (order[:train], order[train : train + test]):
+    for (pixels, classes), count in ((sets["t10k"], train), (sets["train"], test)):
+        chosen = torch.randperm(len(classes), generator=source)[:count]
         parts += [pixels[chosen].float() / 255, classes[chosen]]
     return parts[0], parts[1], parts[2], parts[3]

@@ -1,13 +1,13 @@
 """The numbers that a training comes to, each by a name that claims and tables use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MEASURES", "Measure", "from_curves", "summary"]
+__all__ = ["CURVES", "MEASURES", "Measure", "best_of_curves", "from_curves", "over_runs", "summary"]
 
 Array = NDArray[Any]
 
@@ -37,18 +37,43 @@ class Measure:
 
 
 MEASURES = {
+    "lowest validation loss": Measure(),
+    "test loss at the lowest validation loss": Measure(),
+    "validation loss": Measure(),
+    "validation accuracy": Measure("%", 2),
     "test accuracy": Measure("%", 2),
+    "highest test accuracy": Measure("%", 2),
     "test loss": Measure(),
+    "lowest test loss": Measure(),
     "train accuracy": Measure("%", 2),
     "train loss": Measure(digits=4),
     "test accuracy over training": Measure("%", 2),
     "rise of the test loss": Measure(),
     "largest first weight": Measure(),
     "largest output weight": Measure(),
+    "fallbacks": Measure(digits=0),
+    "norm gain change": Measure(),
+    "time per step": Measure("ms", decades=True),
     "sharpest transition": Measure(digits=1),
     "curvature": Measure(decades=True, over_runs="pooled mean"),
     "curvature std": Measure(decades=True, over_runs="pooled std"),
     "curvature max": Measure(decades=True, over_runs="largest"),
+}
+
+
+#: what may be drawn over training, with its title and what it is multiplied by
+CURVES = {
+    "test_accuracy": ("test accuracy, %", 100),
+    "validation_loss": ("validation loss", 1),
+    "test_loss": ("test loss", 1),
+    "train_accuracy": ("train accuracy, %", 100),
+    "train_loss": ("train loss", 1),
+    "validation_accuracy": ("validation accuracy, %", 100),
+    "largest_output_weight": ("largest output weight", 1),
+    "largest_first_weight": ("largest first weight", 1),
+    "violation": ("violation of the constraint", 1),
+    "fallbacks": ("polar factors taken so far", 1),
+    "norm_gain_change": ("largest change of a norm's gain", 1),
 }
 
 
@@ -61,17 +86,47 @@ def from_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
     Returns:
         Numbers of shape (methods, runs) by measure.
     """
-    last: Callable[[str], Array] = lambda name: curves[name][-1]  # noqa: E731
+    last = {name.replace("_", " "): curve[-1] for name, curve in curves.items()}
+    shown = {name: value for name, value in last.items() if name in MEASURES}
     return {
-        "test accuracy": 100 * last("test_accuracy"),
-        "test loss": last("test_loss"),
-        "train accuracy": 100 * last("train_accuracy"),
-        "train loss": last("train_loss"),
+        **{name: 100 * value if "accuracy" in name else value for name, value in shown.items()},
         "test accuracy over training": 100 * curves["test_accuracy"].mean(0),
-        "rise of the test loss": last("test_loss") - curves["test_loss"].min(0),
-        "largest first weight": last("largest_first_weight"),
-        "largest output weight": last("largest_output_weight"),
+        "rise of the test loss": last["test loss"] - curves["test_loss"].min(0),
     }
+
+
+def best_of_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
+    """The best that curves of loss and accuracy were, at any point.
+
+    Args:
+        curves: of shape (points, methods, runs) by name.
+
+    Returns:
+        Numbers of shape (methods, runs) by measure. Where there are validation data they choose the point,
+        and the test data judge it.
+    """
+    test = curves["test_loss"]
+    if "validation_loss" not in curves:
+        return {
+            "highest test accuracy": 100 * curves["test_accuracy"].max(0),
+            "lowest test loss": test.min(0),
+        }
+    chosen = curves["validation_loss"].argmin(0)[None]
+    return {
+        "lowest validation loss": curves["validation_loss"].min(0),
+        "test loss at the lowest validation loss": np.take_along_axis(test, chosen, axis=0)[0],
+    }
+
+
+def over_runs(curves: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation over the runs there are, of the last dimension; NaN where there is none."""
+    there = np.isfinite(curves)
+    count = there.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(there, curves, 0).sum(-1) / count
+        square = np.where(there, (curves - mean[..., None]) ** 2, 0).sum(-1)
+        spread = np.sqrt(square / np.maximum(1, count - 1))
+    return mean, spread
 
 
 def summary(name: str, values: Mapping[str, Array], method: int) -> str:

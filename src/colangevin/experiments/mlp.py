@@ -1,16 +1,15 @@
 """Multi-layer perceptron with ReLU."""
 
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 __all__ = ["MLP"]
 
 
 class _Linear(nn.Linear):
-    """``nn.Linear`` that adds its bias by itself: batched by vmap, linear() would first multiply it by 1."""
+    """``nn.Linear`` on points in columns: batched by vmap, its gradients lie in memory as its weights do."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight) + self.bias
+        return self.weight @ x + self.bias.unsqueeze(-1)
 
 
 class MLP(nn.Module):
@@ -43,7 +42,8 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (..., outputs) for points of shape (..., inputs)."""
+        x = x.mT
         for layer in self.hidden:
             x = layer(x).relu()
         logits: Tensor = self.output(x)
-        return logits
+        return logits.mT

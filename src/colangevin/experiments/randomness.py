@@ -4,13 +4,15 @@ A run that is resumed therefore needs no state of any generator, and run 7 is th
 hundred runs are made.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 import torch
 
 from colangevin.noise import stream
 
-__all__ = ["Draw", "generator"]
+__all__ = ["Draw", "generator", "seeded"]
 
 
 class Draw(IntEnum):
@@ -19,6 +21,9 @@ class Draw(IntEnum):
     DATA = 0
     BATCHES = 1
     SPLIT = 2
+    CROPS = 3
+    WEIGHTS = 4
+    DROPOUT = 5
 
 
 def generator(seed: int, *words: int) -> torch.Generator:
@@ -32,3 +37,17 @@ def generator(seed: int, *words: int) -> torch.Generator:
         The generator.
     """
     return torch.Generator().manual_seed(stream(seed, *words))
+
+
+@contextmanager
+def seeded(seed: int, *words: int) -> Iterator[None]:
+    """Seed torch's own generators for what draws from them, and put them back afterwards.
+
+    Args:
+        seed: of the experiment.
+        words: what is drawn: a :class:`Draw`, then run or epoch.
+    """
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(stream(seed, *words))
+        yield

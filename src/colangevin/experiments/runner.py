@@ -1,7 +1,8 @@
-"""Run an experiment part by part: train, measure, store; stop and resume at any epoch."""
+"""Run an experiment job by job: train, measure, store; stop and resume at any epoch."""
 
 import time
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 from colangevin.experiments import plane
 from colangevin.experiments.data import prepare
 from colangevin.experiments.description import Experiment, Part
-from colangevin.experiments.measures import from_curves
+from colangevin.experiments.jobs import Job, jobs
+from colangevin.experiments.measures import best_of_curves, from_curves
+from colangevin.experiments.network_training import NetworkTraining
+from colangevin.experiments.sources import Progress
 from colangevin.experiments.store import Folder
 from colangevin.experiments.training import CURVES, Training
 
@@ -26,14 +30,14 @@ Array = NDArray[Any]
 class Watcher(Protocol):
     """Who is told how a run goes."""
 
-    def begin(self, part: Part, epoch: int) -> None:
-        """A part starts, or goes on, at an epoch."""
+    def begin(self, job: Job, epoch: int) -> None:
+        """A job starts, or goes on, at an epoch."""
 
     def advanced(self, epoch: int) -> None:
         """An epoch is done, or on its way through the device."""
 
     def measured(self, curves: dict[str, Array]) -> None:
-        """Curves so far, of shape (points, methods, runs)."""
+        """The job's curves so far, of shape (points, methods, runs)."""
 
     def looking(self, done: int, total: int) -> None:
         """How many classifiers have had their boundary measured."""
@@ -54,8 +58,9 @@ def run(
     device: torch.device,
     watcher: Watcher,
     stopped: Callable[[], bool],
+    only: str = "*",
 ) -> bool:
-    """Run what is not done yet.
+    """Run what is not done yet and what no other process is at.
 
     Args:
         experiment: what to run.
@@ -63,69 +68,111 @@ def run(
         device: where to train.
         watcher: told how it goes.
         stopped: asked after every epoch whether to save and stop.
+        only: a glob that the names of jobs have to match.
 
     Returns:
-        Whether everything is done.
+        Whether it came to the end; False when it was stopped.
     """
-    for part in experiment.parts:
-        if not folder.done(part) and not _run_part(experiment, part, folder, device, watcher, stopped):
-            return False
+    for job in jobs(experiment):
+        if not fnmatchcase(job.name, only) or folder.done(job):
+            continue
+        with folder.claim(job) as mine:
+            # another process may have finished it just now
+            todo = mine and not folder.done(job)
+            if todo and not _run_job(experiment, job, folder, device, watcher, stopped):
+                return False
     return True
 
 
-def _run_part(
+def _build(
+    experiment: Experiment, job: Job, device: torch.device, progress: Progress
+) -> Training | NetworkTraining:
+    """What trains a job."""
+    runs, seed = experiment.runs, experiment.seed
+    if isinstance(job.part, Part):
+        data = prepare(job.part.problem, runs, seed, progress)
+        return Training(job.part, data, runs, seed, device)
+    return NetworkTraining(
+        job.part.problem,
+        job.methods[0],
+        job.runs[0],
+        epochs=experiment.epochs,
+        seed=seed,
+        device=device,
+        progress=progress,
+    )
+
+
+def _run_job(
     experiment: Experiment,
-    part: Part,
+    job: Job,
     folder: Folder,
     device: torch.device,
     watcher: Watcher,
     stopped: Callable[[], bool],
 ) -> bool:
-    data = prepare(part.problem, experiment.runs, experiment.seed, watcher.downloading)
-    training = Training(part, data, experiment.runs, experiment.seed, device)
+    training = _build(experiment, job, device, watcher.downloading)
+    names = CURVES if isinstance(training, Training) else training.task.curves
     measured: list[torch.Tensor] = []
     seconds = 0.0
-    if (saved := folder.load_checkpoint(part)) is not None:
+    if (saved := folder.load_checkpoint(job)) is not None:
         training.load_state_dict(saved["training"])
         measured, seconds = saved["measured"], saved["seconds"]
     started = saved_at = time.monotonic()
-    watcher.begin(part, training.epoch)
+    watcher.begin(job, training.epoch)
     if measured:
-        watcher.measured(_curves(measured))
+        watcher.measured(_curves(names, measured))
     when = set(measuring_epochs(experiment))
     while training.epoch < experiment.epochs:
         training.advance()
         watcher.advanced(training.epoch)
         if training.epoch in when:
             measured.append(training.measure())
-            watcher.measured(_curves(measured))
+            watcher.measured(_curves(names, measured))
         stop = stopped()
         now = time.monotonic()
         if stop or now - saved_at > CHECKPOINT_SECONDS:
             state = {"training": training.state_dict(), "measured": measured}
-            folder.save_checkpoint(part, {**state, "seconds": seconds + now - started})
+            folder.save_checkpoint(job, {**state, "seconds": seconds + now - started})
             saved_at = time.monotonic()
         if stop:
             return False
-    _finish(experiment, part, folder, training, measured, watcher, seconds + time.monotonic() - started)
+    curves = _curves(names, measured)
+    arrays = {name: curve.astype(np.float32) for name, curve in curves.items()}
+    arrays["epochs"] = np.array(measuring_epochs(experiment))
+    seconds += time.monotonic() - started
+    if isinstance(training, NetworkTraining):
+        result, more = _finish_network(training, curves)
+        folder.finish(job, result, {**arrays, **more}, seconds, training.step_ms)
+    elif isinstance(job.part, Part):
+        result, more = _finish_stack(experiment, job.part, training, curves, watcher)
+        folder.finish(job, result, {**arrays, **more}, seconds)
     return True
 
 
-def _finish(
-    experiment: Experiment,
-    part: Part,
-    folder: Folder,
-    training: Training,
-    measured: list[torch.Tensor],
-    watcher: Watcher,
-    seconds: float,
-) -> None:
-    """Measure what is measured once, and store the part."""
+def _finish_network(
+    training: NetworkTraining, curves: dict[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a network has come to in the end."""
+    layers, spectra = training.spectra()
+    values = {**from_curves(curves), **best_of_curves(curves)}
+    result = {
+        "methods": [training.method.name],
+        "values": {name: _listed(table) for name, table in values.items()},
+        "lost": [int(training.lost)],
+        "violation": [training.violation()],
+        "layers": layers,
+    }
+    return result, {"singular_values": spectra}
+
+
+def _finish_stack(
+    experiment: Experiment, part: Part, training: Training, curves: dict[str, Array], watcher: Watcher
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a stack has come to in the end, with a look at the plane."""
     stack = training.stack
-    curves = _curves(measured)
     values = from_curves(curves)
-    arrays = {name: curve.astype(np.float32) for name, curve in curves.items()}
-    arrays["epochs"] = np.array(measuring_epochs(experiment))
+    arrays: dict[str, Array] = {}
     if experiment.plane != "nothing":
         edge = plane.EDGES[part.problem.data]
         arrays.update(plane.look(stack, edge))
@@ -141,13 +188,13 @@ def _finish(
         "lost": stack.lost.sum(1).tolist(),
         "violation": stack.violation(),
     }
-    folder.finish(part, result, arrays, seconds)
+    return result, arrays
 
 
-def _curves(measured: list[torch.Tensor]) -> dict[str, Array]:
+def _curves(names: tuple[str, ...], measured: list[torch.Tensor]) -> dict[str, Array]:
     """Curves of shape (points, methods, runs) by name."""
     stacked = torch.stack(measured).numpy()
-    return {name: stacked[:, number] for number, name in enumerate(CURVES)}
+    return {name: stacked[:, number] for number, name in enumerate(names)}
 
 
 def _listed(table: Array) -> list[list[float | None]]:

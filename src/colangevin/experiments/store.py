@@ -7,25 +7,31 @@ A folder of results has one folder for each experiment::
     four-turn/8-hidden-layers.npz    curves and pictures
     four-turn/8-hidden-layers.pt     a training under way; gone when it is done
 
-The files of a part depend on the settings alone, byte for byte; what differs between two machines or two
+Where every run is a job of its own, its files are named after part, method and run. Several processes may
+work in one folder: each takes a job that no other has.
+
+The files of a job depend on the settings alone, byte for byte; what differs between two machines or two
 afternoons is in ``run.json``.
 """
 
 import dataclasses
+import fcntl
 import io
 import json
+import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 import colangevin
-from colangevin.experiments.description import Experiment, Part
+from colangevin.experiments.description import Experiment
 from colangevin.files import HALF, written_whole
 
 __all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
@@ -34,6 +40,18 @@ __all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
 FORMAT = 1
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class Stored(Protocol):
+    """What has files of its own: a job, or a part that is one."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+
+    @property
+    def slug(self) -> str:
+        """As a file name."""
 
 
 class StoreError(RuntimeError):
@@ -86,16 +104,6 @@ class Folder:
             StoreError: when results are there that may not or do not fit; when the folder cannot be written.
         """
         now = identity(experiment, device)
-        if self.started:
-            if not resume:
-                raise StoreError(
-                    f"{self.path} has results already. Add --resume to go on with them, or choose another "
-                    "folder with --out."
-                )
-            self._check(now)
-            for left in self.path.glob(f".*{HALF}"):
-                left.unlink(missing_ok=True)
-            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -103,9 +111,17 @@ class Folder:
                 f"Could not make the folder {self.path} ({error.strerror or error}). "
                 "Choose another with --out."
             ) from error
-        self._write_json(
-            "run.json", {**now, "command": shlex.join(command), "machine": machine(device), "seconds": {}}
-        )
+        with self._alone():
+            if not self.started:
+                where = {"command": shlex.join(command), "machine": machine(device)}
+                self._write_json("run.json", {**now, **where, "seconds": {}, "step_ms": {}})
+            elif resume:
+                self._check(now)
+            else:
+                raise StoreError(
+                    f"{self.path} has results already. Add --resume to go on with them, or choose another "
+                    "folder with --out."
+                )
 
     @property
     def started(self) -> bool:
@@ -143,45 +159,90 @@ class Folder:
             )
         return run
 
-    # ---- parts -----------------------------------------------------------------------------------
+    # ---- jobs ------------------------------------------------------------------------------------
 
-    def done(self, part: Part) -> bool:
-        """Whether a part is complete."""
-        return self._file(part, "json").is_file()
+    @contextmanager
+    def claim(self, job: Stored) -> Iterator[bool]:
+        """Keep other processes off a job for a while; what a kill left half written of it is swept up.
 
-    def finish(self, part: Part, measured: Mapping[str, Any], arrays: Arrays, seconds: float) -> None:
-        """Store a complete part. The JSON comes last: where it is, everything is."""
+        Args:
+            job: the job.
+
+        Yields:
+            Whether it is ours; False when another process has it.
+        """
+        path = self.path / f".{job.slug}.lock"
+        # the lock ends with the process, whatever becomes of it
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            for left in self.path.glob(f".{job.slug}.*{HALF}"):
+                left.unlink(missing_ok=True)
+            yield True
+            # only now: who locks a file that another has removed shares the job with who makes a new one
+            if self.done(job):
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from changing ``run.json`` meanwhile."""
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def done(self, job: Stored) -> bool:
+        """Whether a job is complete."""
+        return self._file(job, "json").is_file()
+
+    def finish(
+        self,
+        job: Stored,
+        measured: Mapping[str, Any],
+        arrays: Arrays,
+        seconds: float,
+        step_ms: float | None = None,
+    ) -> None:
+        """Store a complete job. The JSON comes last: where it is, everything is."""
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        write_atomically(self._file(part, "npz"), buffer.getvalue())
-        run = self.run()
-        run["seconds"][part.name] = round(seconds, 1)
-        self._write_json("run.json", run)
-        self._write_json(self._file(part, "json").name, measured)
-        self._file(part, "pt").unlink(missing_ok=True)
+        write_atomically(self._file(job, "npz"), buffer.getvalue())
+        with self._alone():
+            run = self.run()
+            run["seconds"][job.name] = round(seconds, 1)
+            if step_ms is not None:
+                run["step_ms"][job.name] = round(step_ms, 3)
+            self._write_json("run.json", run)
+        self._write_json(self._file(job, "json").name, measured)
+        self._file(job, "pt").unlink(missing_ok=True)
 
-    def read(self, part: Part) -> tuple[dict[str, Any], Arrays]:
-        """What was measured in a complete part, and its arrays."""
-        measured: dict[str, Any] = json.loads(self._file(part, "json").read_text())
-        with np.load(self._file(part, "npz")) as arrays:
+    def read(self, job: Stored) -> tuple[dict[str, Any], Arrays]:
+        """What was measured in a complete job, and its arrays."""
+        measured: dict[str, Any] = json.loads(self._file(job, "json").read_text())
+        with np.load(self._file(job, "npz")) as arrays:
             return measured, dict(arrays)
 
-    def save_checkpoint(self, part: Part, state: dict[str, Any]) -> None:
+    def save_checkpoint(self, job: Stored, state: dict[str, Any]) -> None:
         """Store a training under way, in place of an earlier moment of it."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        write_atomically(self._file(part, "pt"), buffer.getvalue())
+        write_atomically(self._file(job, "pt"), buffer.getvalue())
 
-    def load_checkpoint(self, part: Part) -> dict[str, Any] | None:
+    def load_checkpoint(self, job: Stored) -> dict[str, Any] | None:
         """The training under way, if there is one."""
-        path = self._file(part, "pt")
+        path = self._file(job, "pt")
         if not path.is_file():
             return None
         state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
         return state
 
-    def _file(self, part: Part, suffix: str) -> Path:
-        return self.path / f"{part.slug}.{suffix}"
+    def _file(self, job: Stored, suffix: str) -> Path:
+        return self.path / f"{job.slug}.{suffix}"
 
     def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)

@@ -75,9 +75,7 @@ class Training:
 
     def _steps(self) -> None:
         """The steps of an epoch."""
-        for number, rows in enumerate(self._order.split(self.problem.batch, dim=1)):
-            if number == self.problem.steps:
-                break
+        for rows in self._order.split(self.problem.batch, dim=1)[: self.problem.steps_of_an_epoch]:
             self.stack.differentiate(self.data.x[self._set, rows], self.data.y[self._set, rows])
             self.stack.step()
 

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints.base import Constraint, plus
+from colangevin.constraints.elementwise import Elementwise
 from colangevin.integrators.rates import Scalar, factor, over_copies
 
-__all__ = ["drift", "kick", "ornstein_uhlenbeck"]
+__all__ = ["drift", "kick", "kick_drift", "ornstein_uhlenbeck", "ornstein_uhlenbeck_"]
 
 
 def drift(constraint: Constraint, q: Tensor, p: Tensor, a: Scalar) -> tuple[Tensor, Tensor]:
@@ -28,6 +29,16 @@ def kick(constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: Scalar) 
     return constraint.kick(q, p, grad, b)
 
 
+def kick_drift(
+    constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, b: Scalar, a: Scalar
+) -> tuple[Tensor, Tensor]:
+    """B, then A."""
+    if isinstance(a, Tensor):
+        return drift(constraint, q, kick(constraint, q, p, grad, b), a)
+    b, grad = factor(b, grad)
+    return constraint.kick_drift(q, p, grad, b, a)
+
+
 def ornstein_uhlenbeck(
     constraint: Constraint, q: Tensor, p: Tensor, decay: Scalar, scale: Scalar, noise: Tensor | None
 ) -> Tensor:
@@ -38,3 +49,12 @@ def ornstein_uhlenbeck(
         return p
     scale, noise = factor(scale, noise)
     return constraint.tangent(q, plus(p, constraint.white(q, noise), scale))
+
+
+def ornstein_uhlenbeck_(
+    constraint: Elementwise, p: Tensor, decay: float, scale: float, noise: Tensor | None
+) -> None:
+    """O in place, where a momentum needs no projection."""
+    p.mul_(decay)
+    if noise is not None:
+        p.add_(noise, alpha=scale / constraint.smallest_length)  # of a uniform one, the only length

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from colangevin.constraints.base import Constraint
-from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
+from colangevin.constraints.elementwise import Elementwise
+from colangevin.integrators.letters import drift, kick, kick_drift, ornstein_uhlenbeck, ornstein_uhlenbeck_
 from colangevin.integrators.rates import Rates, Scalar, host
 from colangevin.integrators.splitting import Splitting
 
-__all__ = ["Move", "Underdamped", "follow"]
+__all__ = ["Move", "Underdamped", "follow", "follow_"]
 
 #: a letter, its time (or O's decay), and O's noise scale
 Move = tuple[str, Scalar, Scalar]
@@ -84,12 +85,34 @@ def follow(
     moves: Sequence[Move], constraint: Constraint, q: Tensor, p: Tensor, grad: Tensor, noise: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Configuration and momentum after the letters of a segment."""
-    draws = iter(noise)
-    for letter, number, scale in moves:
-        if letter == "A":
+    draws, left = iter(noise), list(moves)
+    while left:
+        letter, number, scale = left.pop(0)
+        if letter == "B" and left and left[0][0] == "A":
+            q, p = kick_drift(constraint, q, p, grad, number, left.pop(0)[1])
+        elif letter == "A":
             q, p = drift(constraint, q, p, number)
         elif letter == "B":
             p = kick(constraint, q, p, grad, number)
         else:
             p = ornstein_uhlenbeck(constraint, q, p, number, scale, next(draws, None))
     return q, p
+
+
+def follow_(
+    moves: Sequence[Move],
+    constraint: Elementwise,
+    q: Tensor,
+    p: Tensor,
+    grad: Tensor,
+    noise: Sequence[Tensor],
+) -> None:
+    """:func:`follow` in place, for numbers on the host."""
+    draws = iter(noise)
+    for letter, number, scale in moves:
+        if letter == "A":
+            constraint.drift_(q, p, float(number))
+        elif letter == "B":
+            constraint.kick_(q, p, grad, float(number))
+        else:
+            ornstein_uhlenbeck_(constraint, p, float(number), float(scale), next(draws, None))

@@ -53,11 +53,13 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
         return None
     if isinstance(dynamics, Overdamped) and "momentum" in entry.state:
         return None
-    common = (weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
+    letters = None if isinstance(dynamics, Overdamped) else dynamics.splitting
+    common = (letters, weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
+    # noise is a good part of a step that treats weights one by one, so that who has none stays apart
     if isinstance(constraint, Free) or (isinstance(constraint, Circle) and _one_radius(constraint, entry)):
-        return ("elementwise", *common)
+        return ("elementwise", dynamics.noisy, *common)
     if isinstance(constraint, Sphere) and entry.configuration_shape[1] <= _WIDEST_ROW:
-        return ("sphere", constraint.slack, *common)
+        return ("sphere", constraint.slack, dynamics.noisy, *common)
     if isinstance(constraint, Orthogonal):
         return ("orthogonal", *common)
     return None

@@ -1,7 +1,8 @@
 """Free and circle steps, over- and underdamped: the weights of a whole model in one launch.
 
 A launch reads a table with a row for each weight, so that parameters of any number, size, radius and group go
-through one kernel. At temperature 0 it moves 5 words a free weight and 7 a circle weight.
+through one kernel. At temperature 0 it moves 5 words a free weight and 6 a circle weight, 7 where the weight
+may have been changed from outside: the angle tells it, so that otherwise it is only written.
 """
 
 import triton
@@ -19,6 +20,7 @@ _EDIT_ULPS = tl.constexpr(4 * 1.1920928955078125e-07)  # as Circle.reconcile
 _TINY = tl.constexpr(1.1754943508222875e-38)
 _LIMIT = tl.constexpr(4.0e9)  # of an angular velocity: the fourth root of the largest float32
 _PI = tl.constexpr(3.141592653589793)
+_LINE = tl.constexpr(32)  # weights of a block that are always looked at
 
 
 @triton.jit
@@ -50,35 +52,58 @@ def _block(address, start, dtype: tl.constexpr, ALIGNED: tl.constexpr):
 
 
 @triton.jit
-def _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE: tl.constexpr):
-    """The gradient with weight decay, and where it is finite; elsewhere it counts as nothing."""
+def _length(row, start, ALIGNED: tl.constexpr):
+    """How many elements there are from a block on."""
+    length = tl.load(row + 4) - start
+    if ALIGNED:
+        length = tl.multiple_of(length, 4)
+    return length
+
+
+@triton.jit
+def _read_gradient(grad_at, i, inside, flag, MAXIMIZE: tl.constexpr):
+    """The gradient, and where it is finite; elsewhere it counts as nothing."""
     raw = tl.load(grad_at + i, mask=inside, other=0.0).to(tl.float32)
     finite = tl.abs(raw) < float("inf")
     tl.store(flag + i * 0, 1, mask=~finite)
     grad = tl.where(finite, raw, 0.0)
     if MAXIMIZE:
         grad = -grad
-    return grad + decay * theta, finite
+    return grad, finite
 
 
 @triton.jit
-def _read_angle(position_at, i, inside, theta, r, inverse, weight_type: tl.constexpr):
-    """The stored angle with its sine and cosine, except where the weight was changed since."""
+def _edited(theta, x, r, weight_type: tl.constexpr):
+    """Where a weight is not r x, that of the stored angle."""
+    if weight_type == tl.float32:
+        return tl.abs(theta - r * x) > tl.abs(theta) * _EDIT_ULPS + _TINY
+    else:
+        return theta != (r * x).to(weight_type).to(tl.float32)
+
+
+@triton.jit
+def _read_circle(weight_at, position_at, i, inside, r, TRUSTED: tl.constexpr, weight_type: tl.constexpr):
+    """Weight, angle, sine and cosine of a block, lifted anew where the weight is not that of the angle."""
     beta = tl.load(position_at + i, mask=inside, other=0.0)
     x, y = sincos(beta)
-    if weight_type == tl.float32:
-        edited = tl.abs(theta - r * x) > tl.abs(theta) * _EDIT_ULPS + _TINY
-    else:
-        edited = theta != (r * x).to(weight_type).to(tl.float32)
+    theta = (r * x).to(weight_type).to(tl.float32)
+    # whoever writes past torch writes more than one weight: the first ones of a block tell
+    looked_at = inside
+    if TRUSTED:
+        looked_at = inside & (i < _LINE)
+    seen = tl.load(weight_at + i, mask=looked_at, other=0.0).to(tl.float32)
+    edited = looked_at & _edited(seen, x, r, weight_type)
     if tl.max(edited.to(tl.int32), 0) > 0:
+        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        edited = inside & _edited(theta, x, r, weight_type)
         behind = y < 0  # xi < 0, more than a right angle from the slack axis
-        x = tl.where(edited, tl.minimum(tl.maximum(theta * inverse, -1.0), 1.0), x)
+        x = tl.where(edited, tl.minimum(tl.maximum(theta / r, -1.0), 1.0), x)
         lifted = asin(x)
         lifted = tl.where(behind, tl.where(lifted < 0, -_PI, _PI) - lifted, lifted)
         flat = tl.sqrt(1.0 - x * x)
         beta = tl.where(edited, lifted, beta)
         y = tl.where(edited, tl.where(behind, -flat, flat), y)
-    return beta, x, y
+    return theta, beta, x, y
 
 
 @triton.jit
@@ -95,6 +120,7 @@ def underdamped(
     COUNTS: tl.constexpr,  # whether this launch adds 1 to the step counts
     NOISE: tl.constexpr,
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
+    TRUSTED: tl.constexpr,  # whether torch knows of no other that wrote a weight since the last step
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -117,17 +143,21 @@ def underdamped(
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    inside = i < tl.load(row + 4) - start
-    theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+    inside = i < _length(row, start, ALIGNED)
     flag = flags + tl.load(row + 8)
-    grad, finite = _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE)
+    grad, finite = _read_gradient(grad_at, i, inside, flag, MAXIMIZE)
     old = tl.load(momentum_at + i, mask=inside, other=0.0)
 
-    q, force, unit = theta, grad, 1.0
+    unit = 1.0
     if r > 0:
         unit = 1.0 / r
-        q, _, cosine = _read_angle(position_at, i, inside, theta, r, unit, weight_type)
-        force = cosine * grad * unit
+        theta, beta, _, cosine = _read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
+        force = cosine * (grad + decay * theta) * unit
+    else:
+        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        beta = theta
+        force = grad + decay * theta
+    q = beta
 
     p = old
     if NOISE:
@@ -149,11 +179,11 @@ def underdamped(
             draw += 1
 
     tl.store(momentum_at + i, tl.where(finite, p, old), mask=inside)
-    inside = inside & finite
     if r > 0:
-        q = wrap(wrap(q))
+        q = tl.where(finite, wrap(wrap(q)), beta)
         tl.store(position_at + i, q, mask=inside)
         q = r * sine(q)
+    q = tl.where(finite, q, theta)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
     if COUNTS:
         _count_step(row, start)
@@ -169,7 +199,8 @@ def overdamped(
     rates,  # float32: -, step h, -, noise scale sigma
     COUNTS: tl.constexpr,
     NOISE: tl.constexpr,
-    VARIES: tl.constexpr,  # whether there is a row of rates for each weight
+    VARIES: tl.constexpr,
+    TRUSTED: tl.constexpr,
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -190,30 +221,30 @@ def overdamped(
     h, sigma = tl.load(rates + 1), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    inside = i < tl.load(row + 4) - start
-    theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+    inside = i < _length(row, start, ALIGNED)
     flag = flags + tl.load(row + 8)
-    grad, finite = _read_gradient(grad_at, i, inside, theta, decay, flag, MAXIMIZE)
-    inside = inside & finite
+    grad, finite = _read_gradient(grad_at, i, inside, flag, MAXIMIZE)
     if NOISE:
         key = extend(_noise_key(row), weight * 0)
     if r > 0:
         # in units of r, where the square of a gradient cannot overflow
         unit = 1.0 / r
-        _, x, y = _read_angle(position_at, i, inside, theta, r, unit, weight_type)
-        x = x - h * (grad * unit)
+        theta, old, x, y = _read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
+        x = x - h * ((grad + decay * theta) * unit)
         if NOISE:
             along_theta, along_xi = normals(key, start + i)
             x = x + sigma * unit * along_theta
             y = y + sigma * unit * along_xi
-        beta = atan2(x, y)
+        beta = tl.where(finite, atan2(x, y), old)
         tl.store(position_at + i, beta, mask=inside)
         q = r * sine(beta)
     else:
-        q = theta - h * grad
+        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        q = theta - h * (grad + decay * theta)
         if NOISE:
             even, odd = normals(key, start // 2 + tl.arange(0, BLOCK // 2))
             q = q + sigma * tl.interleave(even, odd)
+    q = tl.where(finite, q, theta)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
     if COUNTS:
         _count_step(row, start)

@@ -3,6 +3,7 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,20 +17,46 @@ from colangevin.kernels.functions import count_steps
 from colangevin.kernels.launch import Launch
 from colangevin.optim.entry import Entry
 
-__all__ = ["Dynamics", "Fused", "copy_values", "letter_code", "letter_rates"]
+__all__ = ["Dynamics", "Form", "Fused", "Letters", "copy_values", "letter_code"]
 
 Dynamics = Overdamped | Underdamped
+Letters = Sequence[tuple[str, float]]
 
 _CODES = {"A": 1, "B": 2, "O": 3}
 _WATCH = 8  # steps between two looks at the flags
 
 
-def letter_code(letters: Sequence[tuple[str, float]]) -> int:
+@dataclass(frozen=True)
+class Form:
+    """What the steps of the parameters that one launch moves have in common, whatever their numbers are.
+
+    Attributes:
+        letters: of their splitting; none for the overdamped step.
+        noisy: whether one of them has noise, or may have.
+        varies: whether there is a row of rates for each copy of each weight.
+    """
+
+    letters: Letters
+    noisy: bool
+    varies: bool
+
+
+def _form(dynamics: Sequence[Dynamics]) -> Form:
+    """The form of dynamics with one splitting."""
+    first = dynamics[0]
+    return Form(
+        () if isinstance(first, Overdamped) else first.splitting.segments[0],
+        any(each.noisy for each in dynamics),
+        first.varies or any(each is not first for each in dynamics),
+    )
+
+
+def letter_code(letters: Letters) -> int:
     """Letters as two bits each, the first lowest."""
     return sum(_CODES[letter] << (2 * i) for i, (letter, _) in enumerate(letters))
 
 
-def letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def _letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Drift, kick, decay and noise scale of one letter each; overdamped 0, h, 0 and sigma."""
     if isinstance(dynamics, Overdamped):
         return 0.0, dynamics.h, 0.0, sqrt(2 * dynamics.tau * dynamics.h)
@@ -52,12 +79,11 @@ class Fused(ABC):
     """Parameters that one set of launches moves.
 
     Args:
-        entries: the parameters; all of one device, dtype of weight, dtype of gradient and dynamics.
+        entries: the parameters; all of one device, dtype of weight, dtype of gradient and splitting.
     """
 
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
-        self.position = entries[0].position
         self.device = entries[0].parameter.device
         self._parameters = [entry.parameter for entry in entries]
         self._groups = list({id(entry.group): entry.group for entry in entries}.values())
@@ -68,7 +94,8 @@ class Fused(ABC):
         self._versions: list[int] = []  # of the parameters after the last step
         self._seen: list[int] = []  # and before this one
         self._age = 0
-        self._rates: tuple[Dynamics, Tensor] | None = None  # of the last step, if they were floats
+        self._dynamics: Sequence[Dynamics] = ()  # of all groups, in the last step
+        self._rates: Tensor | None = None  # on the device, if all were floats
         self.flags = torch.zeros(len(entries), dtype=torch.int32, device=self.device)
         self._arrived: torch.cuda.Event | None = None
         self._host_flags = torch.zeros(len(entries), dtype=torch.int32, pin_memory=self.device.type == "cuda")
@@ -77,35 +104,50 @@ class Fused(ABC):
     # ---- what a family of kernels says -----------------------------------------------------------
 
     @abstractmethod
-    def tabulate(self, dynamics: Dynamics) -> None:
+    def tabulate(self, form: Form) -> None:
         """Write the tables anew: an address, a seed or a decay has changed; gradients are not in them."""
 
     @abstractmethod
-    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
+
+    def fallbacks(self) -> int:
+        """How often a matrix took the polar factor since the tables were written; waits for the device."""
+        return 0
+
+    #: whether nobody else has written the parameters since the last step, as far as torch tells
+    trusted = False
 
     #: whether the step counts are left to :meth:`advance`
     counts = True
 
     # ---- the step --------------------------------------------------------------------------------
 
-    def advance(self, dynamics: Dynamics) -> None:
-        """Move every parameter by one step, without waiting for the device."""
+    def advance(self, dynamics: Sequence[Dynamics]) -> None:
+        """Move every parameter by one step, without waiting for the device.
+
+        Args:
+            dynamics: of every group; not looked into again while it is the same object.
+        """
+        if dynamics is not self._dynamics:
+            self._dynamics, self._rates = dynamics, None
+            self._form = _form([dynamics[entry.position] for entry in self.entries])
         if self._moved():
             for entry in self.entries:
-                self._prepare(entry, momentum=not isinstance(dynamics, Overdamped))
+                self._prepare(entry, momentum=bool(self._form.letters))
             self._held = [tensor for entry in self.entries for tensor in entry.state.values()]
             steps = [entry.state["step"].data_ptr() for entry in self.entries]
             self._steps = self.upload(steps, torch.int64)
             self._count = Launch(count_steps, -(-len(steps) // 128), n=len(steps), BLOCK=128)
-            self.tabulate(dynamics)
+            self.tabulate(self._form)
+            self.trusted = False
         gradients = [entry.grad.data_ptr() for entry in self.entries]
         if gradients != self._gradients:
             self._gradients = gradients
             addresses = self._gradient_addresses()
             self.gradients_aligned = all(address % 16 == 0 for address in addresses)
             self._grads = self.upload(addresses, torch.int64)
-        self.launch(dynamics, self._grads, self._device_rates(dynamics))
+        self.launch(self._form, self._grads, self._device_rates())
         if self.counts:
             self._count(self._steps)
         torch.autograd.graph.increment_version(self._parameters)
@@ -146,31 +188,41 @@ class Fused(ABC):
         """Entries whose parameter someone else wrote since the last step, as far as torch tells."""
         versions = [parameter._version for parameter in self._parameters]
         self._seen = versions
+        # who replays a graph may write in between, and no version would tell
+        self.trusted = versions == self._versions and not self._capturing()
         if versions == self._versions:
             return []
         if not self._versions:
             return self.entries
         return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
 
-    def _device_rates(self, dynamics: Dynamics) -> Tensor:
+    def _device_rates(self) -> Tensor:
         """Drift, kick, decay and noise scale, in a row for each copy of each weight where they differ."""
-        if self._rates is not None and self._rates[0] is dynamics:
-            return self._rates[1]
-        values = letter_rates(dynamics)
-        if any(isinstance(value, Tensor) for value in values):
-            # a graph can record a fill, but not a number on its way from the host
-            columns = [
-                value.to(device=self.device, dtype=torch.float32)
-                if isinstance(value, Tensor)
-                else torch.full((), value, dtype=torch.float32, device=self.device)
-                for value in values
-            ]
-            if not dynamics.varies:
-                return torch.stack(columns)
-            copies = self.entries[0].copies
-            return torch.stack([column.expand(copies) for column in columns], 1).repeat(len(self.entries), 1)
-        self._rates = dynamics, self.upload(values, torch.float32)
-        return self._rates[1]
+        if self._rates is not None:
+            return self._rates
+        mine = [(self._dynamics[entry.position], entry.copies) for entry in self.entries]
+        if not self._form.varies:
+            mine = [(mine[0][0], 1)]
+        rows = [(_letter_rates(each), copies) for each, copies in mine]
+        if any(isinstance(value, Tensor) for values, _ in rows for value in values):
+            return torch.cat([self._on_device(values, copies) for values, copies in rows])
+        self._rates = self.upload([values for values, copies in rows for _ in range(copies)], torch.float32)
+        return self._rates
+
+    def _on_device(self, values: Sequence[Scalar], copies: int) -> Tensor:
+        """Rates of which some lie in tensors, in a row for each copy."""
+        # a graph can record a fill, but not a number on its way from the host
+        columns = [
+            value.to(device=self.device, dtype=torch.float32)
+            if isinstance(value, Tensor)
+            else torch.full((), value, dtype=torch.float32, device=self.device)
+            for value in values
+        ]
+        return torch.stack([column.expand(copies) for column in columns], 1)
+
+    def _capturing(self) -> bool:
+        """Whether a graph is being recorded."""
+        return self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
     def upload(self, values: Sequence[Any], dtype: torch.dtype) -> Tensor:
         """A small table on the device, without waiting for it."""
@@ -178,7 +230,7 @@ class Fused(ABC):
         if self.device.type != "cuda":
             return table
         table = table.pin_memory()
-        if torch.cuda.is_current_stream_capturing():
+        if self._capturing():
             self._recorded.append(table)  # every replay of the graph copies from it again
         return table.to(self.device, non_blocking=True)
 
@@ -189,7 +241,7 @@ class Fused(ABC):
         self._age += 1
         if self.device.type != "cuda" or self._age % _WATCH or self._arrived is not None:
             return
-        if torch.cuda.is_current_stream_capturing():
+        if self._capturing():
             return
         self._host_flags.copy_(self.flags, non_blocking=True)
         self._arrived = torch.cuda.Event()
@@ -203,7 +255,7 @@ class Fused(ABC):
         """
         flags = self.flags
         if self.device.type == "cuda":
-            if self._arrived is None or torch.cuda.is_current_stream_capturing() or not self._arrived.query():
+            if self._arrived is None or self._capturing() or not self._arrived.query():
                 return
             flags, self._arrived = self._host_flags, None
         bad = [entry for entry, flag in zip(self.entries, flags.tolist(), strict=True) if flag]

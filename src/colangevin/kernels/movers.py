@@ -9,10 +9,8 @@ import triton.language as tl
 from torch import Tensor
 
 from colangevin.constraints import Circle, Sphere
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels import elementwise
-from colangevin.kernels.fused import Dynamics, Fused, copy_values, letter_code
+from colangevin.kernels.fused import Form, Fused, Letters, copy_values, letter_code
 from colangevin.kernels.launch import Launch
 from colangevin.kernels.projection import Matrices, Matrix
 from colangevin.kernels.sphere import sphere
@@ -60,7 +58,7 @@ class _Lines:
         self.table = mover.upload(rows, torch.int64)
         self.reals = mover.upload(reals, torch.float32)
         self.chunks = mover.upload(chunks, torch.int32)
-        self._aligned = all(address % 16 == 0 for row in rows for address in row[:3])
+        self._aligned = all(number % 16 == 0 for row in rows for number in (*row[:3], 4 * row[4]))
         self._mover = mover
         self._options = {
             "COUNTS": counts,
@@ -72,53 +70,48 @@ class _Lines:
         }
         self._launches: dict[object, Launch] = {}
 
-    def __call__(
-        self,
-        dynamics: Dynamics,
-        grads: Tensor,
-        rates: Tensor,
-        letters: Sequence[tuple[str, float]],
-        draw: int = 0,
-    ) -> None:
+    def __call__(self, form: Form, grads: Tensor, rates: Tensor, letters: Letters, draw: int = 0) -> None:
         """Letters on every weight, the overdamped step if none; ``draw`` counts the Os that came before."""
-        key = (tuple(letters), draw, dynamics.noisy, dynamics.varies, self._mover.gradients_aligned)
+        key = (
+            tuple(letters),
+            draw,
+            form.noisy,
+            form.varies,
+            self._mover.trusted,
+            self._mover.gradients_aligned,
+        )
         launch = self._launches.get(key)
         if launch is None:
             launch = self._launches[key] = self._compose(*key)
         launch(self.table, grads, self.reals, self.chunks, self._mover.flags, rates)
 
     def _compose(
-        self, letters: Sequence[tuple[str, float]], draw: int, noise: bool, varies: bool, aligned: bool
+        self, letters: Letters, draw: int, noise: bool, varies: bool, trusted: bool, aligned: bool
     ) -> Launch:
         aligned = self._aligned and aligned
-        options = {**self._options, "NOISE": noise, "VARIES": varies, "ALIGNED": aligned}
+        options = {**self._options, "NOISE": noise, "VARIES": varies, "TRUSTED": trusted, "ALIGNED": aligned}
         if not letters:
             return Launch(elementwise.overdamped, len(self.chunks), **options)
         code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "DRAW": draw}
         return Launch(elementwise.underdamped, len(self.chunks), **code, **options)
 
 
-def _letters(dynamics: Dynamics) -> Sequence[tuple[str, float]]:
-    """Of the splitting; none for the overdamped step."""
-    return () if isinstance(dynamics, Overdamped) else dynamics.splitting.segments[0]
-
-
 class ElementwiseMover(Fused):
     """Free and circle parameters: one launch."""
 
-    def tabulate(self, dynamics: Dynamics) -> None:
+    def tabulate(self, form: Form) -> None:
         # with noise every program reads the step count, so that none may change it
-        self.counts = dynamics.noisy
-        self.lines = _Lines(self, [entry.parameter for entry in self.entries], counts=not dynamics.noisy)
+        self.counts = form.noisy
+        self.lines = _Lines(self, [entry.parameter for entry in self.entries], counts=not form.noisy)
 
-    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
-        self.lines(dynamics, grads, rates, _letters(dynamics))
+    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
+        self.lines(form, grads, rates, form.letters)
 
 
 class SphereMover(Fused):
     """Sphere parameters, all with slack or all without: one launch for each width of rows."""
 
-    def tabulate(self, dynamics: Dynamics) -> None:
+    def tabulate(self, form: Form) -> None:
         rows: list[list[int]] = []
         decays: list[float] = []
         chunks: dict[tuple[int, bool], list[list[int]]] = {}
@@ -161,7 +154,7 @@ class SphereMover(Fused):
         self.decays = self.upload(decays, torch.float32)
         first = self.entries[0]
         assert isinstance(first.constraint, Sphere)
-        letters = _letters(dynamics)
+        letters = form.letters
         self.launches = [
             (
                 Launch(
@@ -169,8 +162,8 @@ class SphereMover(Fused):
                     len(blocks),
                     LETTERS=letter_code(letters),
                     COUNT=len(letters),
-                    NOISE=dynamics.noisy,
-                    VARIES=dynamics.varies,
+                    NOISE=form.noisy,
+                    VARIES=form.varies,
                     SLACK=int(first.constraint.slack),
                     STORED="position" in first.state,
                     MAXIMIZE=bool(first.group["maximize"]),
@@ -191,7 +184,7 @@ class SphereMover(Fused):
         tensors = (entry.parameter, entry.grad, entry.state.get("momentum"), entry.state.get("position"))
         return all(tensor is None or tensor.data_ptr() % 16 == 0 for tensor in tensors)
 
-    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         for launch, chunks in self.launches:
             launch(self.table, grads, self.decays, chunks, self.flags, rates)
 
@@ -199,7 +192,7 @@ class SphereMover(Fused):
 class OrthogonalMover(Fused):
     """Orthogonality: momenta by the elementwise kernels, drift and projections by the matrix kernels."""
 
-    def tabulate(self, dynamics: Dynamics) -> None:
+    def tabulate(self, form: Form) -> None:
         # X lies in the weight, or in its float32 copy in the state
         places = [entry.state.get("position", entry.parameter) for entry in self.entries]
         matrices: list[Matrix] = []
@@ -212,7 +205,7 @@ class OrthogonalMover(Fused):
                 P = _address(entry.state.get("momentum"), copy * rows * columns)
                 matrices.append(Matrix(X, P, rows, columns))
         overdamped = "momentum" not in self.entries[0].state
-        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=dynamics.varies)
+        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=form.varies)
         if not overdamped:
             self.lines = _Lines(self, places, counts=False)
         else:
@@ -226,35 +219,38 @@ class OrthogonalMover(Fused):
             ]
             self.lines = _Lines(self, self.copies, counts=False)
 
-    def launch(self, dynamics: Dynamics, grads: Tensor, rates: Tensor) -> None:
+    def fallbacks(self) -> int:
+        return int(self.matrices.fallbacks.sum())
+
+    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         stored = [entry for entry in self.entries if "position" in entry.state]
         for entry in stored:  # as Constraint.reconcile, but without asking whether there is an edit
             position = entry.state["position"]
             edited = position.to(entry.parameter.dtype) != entry.parameter
             position.copy_(torch.where(edited, entry.parameter.to(position.dtype), position))
-        if isinstance(dynamics, Overdamped):
-            torch._foreach_copy_(self.copies, self.flat)
-            self.lines(dynamics, grads, rates, ())
-            self.matrices.drift(rates, self.ahead)
+        if form.letters:
+            self._underdamped(form, grads, rates)
         else:
-            self._underdamped(dynamics, grads, rates)
+            torch._foreach_copy_(self.copies, self.flat)
+            self.lines(form, grads, rates, ())
+            self.matrices.drift(rates, self.ahead)
         if stored:
             weights = [entry.parameter for entry in stored]
             torch._foreach_copy_(weights, [entry.state["position"] for entry in stored])
 
-    def _underdamped(self, dynamics: Underdamped, grads: Tensor, rates: Tensor) -> None:
+    def _underdamped(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         """Runs of O and B on the momenta without their projections, which the next A or the end makes."""
         run: list[tuple[str, float]] = []
         draws = 0
-        for letter in dynamics.splitting.segments[0]:
+        for letter in form.letters:
             if letter[0] != "A":
                 run.append(letter)
                 continue
             if run:
-                self.lines(dynamics, grads, rates, run, draws)
+                self.lines(form, grads, rates, run, draws)
             draws += sum(letter == "O" for letter, _ in run)
             run = []
             self.matrices.drift(rates)
         if run:
-            self.lines(dynamics, grads, rates, run, draws)
+            self.lines(form, grads, rates, run, draws)
             self.matrices.tangent()

@@ -18,7 +18,7 @@ from colangevin.optim.checks import check_parameter, number
 from colangevin.optim.entry import Entry
 from colangevin.optim.guards import check_gradients, warn_at_rest
 from colangevin.optim.plan import Plan, gradient_layouts
-from colangevin.optim.sweep import Sweep
+from colangevin.optim.sweep import Numbers, Operands, Sweep
 from colangevin.optim.untraced import untraced
 
 __all__ = ["ConstrainedOptimizer", "Params"]
@@ -177,11 +177,15 @@ class ConstrainedOptimizer(Optimizer):
 
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
-        for sweep, each in self._all_but_sweeps(dynamics, segment):
-            sweep.advance(each, segment, last=segment == each.segments - 1)
+        for sweep, numbers, blocks in self._all_but_sweeps(dynamics, segment, torch.compiler.is_compiling()):
+            for operands in blocks:
+                sweep.move(numbers, operands)
+        self._complete_sweeps(dynamics, segment)
 
     @untraced
-    def _all_but_sweeps(self, dynamics: list[Dynamics], segment: int) -> list[tuple[Sweep, Dynamics]]:
+    def _all_but_sweeps(
+        self, dynamics: list[Dynamics], segment: int, compiling: bool
+    ) -> list[tuple[Sweep, Numbers, Iterable[Operands]]]:
         """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
         plan = self._plan_for(dynamics, segment)
         active = plan.active
@@ -202,11 +206,19 @@ class ConstrainedOptimizer(Optimizer):
                 last = segment == dynamics[bucket.position].segments - 1
                 bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
-            fused.advance(dynamics[fused.position])
+            fused.advance(dynamics)
         if None in self._states:
             for entry in active:
                 self.state[entry.parameter] = entry.state
-        return [(sweep, hosted[sweep.position]) for sweep in plan.sweeps]
+        return [
+            (sweep, *sweep.prepare(hosted[sweep.position], segment, whole=compiling)) for sweep in plan.sweeps
+        ]
+
+    @untraced
+    def _complete_sweeps(self, dynamics: list[Dynamics], segment: int) -> None:
+        assert self._plan is not None
+        for sweep in self._plan.sweeps:
+            sweep.complete(last=segment == dynamics[sweep.position].segments - 1)
 
     def _roster(self) -> list[Entry]:
         """Every parameter, as long as the groups stay as they are."""

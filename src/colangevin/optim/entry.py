@@ -51,7 +51,8 @@ class Entry:
         self.dtype = state_dtype(parameter.dtype)
         self.numel = parameter.numel()
         self.grad: Tensor | Any = parameter.grad
-        self._written: tuple[float, ...] | None = None
+        self._written: tuple[int, int] | None = None
+        self._sums: tuple[Tensor, ...] = ()
         self._untouched = False
 
     @property
@@ -68,18 +69,22 @@ class Entry:
 
     def look(self) -> bool:
         """Whether only the optimizer wrote the parameter since its last step, as far as one can tell."""
-        self._untouched = self._written is not None and self._written == self._fingerprint()
+        same = self._written == self._stamp()
+        self._untouched = same and all(map(torch.equal, self._sums, self._checksum()))
         return self._untouched
 
     def remember(self) -> None:
         """Note what the parameter looks like after a step of ours."""
-        self._written = self._fingerprint()
+        self._written, self._sums = self._stamp(), self._checksum()
 
-    def _fingerprint(self) -> tuple[float, ...]:
-        """Changes when the parameter is replaced or written; on the CPU, through ``.data`` too."""
-        parameter = self.parameter
-        watched = parameter.device.type == "cpu" and not isinstance(self.constraint, Free)
-        return parameter._version, parameter.data_ptr(), *(_checksum(parameter.detach()) if watched else ())
+    def _stamp(self) -> tuple[int, int]:
+        """Changes when the parameter is replaced or written in torch's sight."""
+        return self.parameter._version, self.parameter.data_ptr()
+
+    def _checksum(self) -> tuple[Tensor, ...]:
+        """Changes when it is written through ``.data``; on the CPU, where that can be looked at."""
+        watched = self.parameter.device.type == "cpu" and not isinstance(self.constraint, Free)
+        return _checksum(self.parameter.detach()) if watched else ()
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -200,20 +205,18 @@ class Entry:
 
 
 # Elements of a weight that are summed against one ramp: few enough that their rounding hides no edit of a
-# single one by more than about 1e-5 of the largest in float32.
-_ROW = 1024
+# single one by more than about 1e-5 of the largest in float32, and enough for the sums to cost no more than
+# reading the weight.
+_ROW = 4096
 
 
-def _checksum(weight: Tensor) -> tuple[float, float]:
+def _checksum(weight: Tensor) -> tuple[Tensor, ...]:
     """Sums over a weight that see its values, their signs and their order, in one pass."""
     flat = weight.reshape(-1).to(state_dtype(weight.dtype))
     rows = flat.numel() // _ROW
     rest = flat[rows * _ROW :]
-    total = float(rest.dot(_ramp(rest.numel(), flat.dtype)))
-    if not rows:
-        return total, 0.0
-    sums = flat[: rows * _ROW].view(rows, _ROW).mv(_ramp(_ROW, flat.dtype))
-    return total, float(sums.double().dot(_ramp(rows, torch.float64)))
+    last = rest.dot(_ramp(rest.numel(), flat.dtype))
+    return (flat[: rows * _ROW].view(rows, _ROW).mv(_ramp(_ROW, flat.dtype)), last) if rows else (last,)
 
 
 @lru_cache(maxsize=256)

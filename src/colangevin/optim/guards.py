@@ -50,12 +50,12 @@ def check_gradients(buckets: Sequence[Bucket | Sweep], dynamics: Mapping[int, Dy
 
 
 def _host_values(scalars: Sequence[Tensor]) -> list[float]:
-    """Scalars as floats, in one transfer for each device."""
+    """Scalars as floats, in one transfer for each device and dtype."""
     values = [0.0] * len(scalars)
-    for device in {scalar.device for scalar in scalars}:
-        places = [i for i, scalar in enumerate(scalars) if scalar.device == device]
-        stacked = torch.stack([scalars[i].double() for i in places]).tolist()
-        for place, value in zip(places, stacked, strict=True):
+    kinds = [(scalar.device, scalar.dtype) for scalar in scalars]
+    for kind in set(kinds):
+        places = [i for i, other in enumerate(kinds) if other == kind]
+        for place, value in zip(places, torch.stack([scalars[i] for i in places]).tolist(), strict=True):
             values[place] = value
     return values
 

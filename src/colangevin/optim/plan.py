@@ -9,7 +9,7 @@ from colangevin.errors import ConstraintError
 from colangevin.kernels import Family, family, mover
 from colangevin.optim.bucket import Bucket, Dynamics
 from colangevin.optim.entry import Entry
-from colangevin.optim.sweep import Sweep, sweeps
+from colangevin.optim.sweep import Sweep, swept_by
 
 __all__ = ["Layout", "Plan", "gradient_layouts"]
 
@@ -60,27 +60,27 @@ class Plan:
         first = _first_alike(dynamics)
         buckets: dict[object, Bucket] = {}
         sweeping: dict[object, Sweep] = {}
-        families: dict[tuple[int, Family], list[Entry]] = {}
+        families: dict[Family, list[Entry]] = {}
         for entry in self.active:
-            alike = first[entry.position]
             kind = family(entry, dynamics[entry.position])
             if kind is not None:
-                families.setdefault((alike, kind), []).append(entry)
+                families.setdefault(kind, []).append(entry)
                 continue
             constraint, dtype = entry.constraint, entry.parameter.dtype
-            if sweeps(entry) and not (entry.varies or dynamics[entry.position].varies):
-                sweep = sweeping.setdefault((entry.position, dtype), Sweep(constraint, entry.position))
+            alone = None if entry.varies or dynamics[entry.position].varies else swept_by(entry)
+            if alone is not None:
+                sweep = sweeping.setdefault((entry.position, dtype), Sweep(alone, entry.position))
                 sweep.entries.append(entry)
                 continue
             together: object = entry.index
             small = entry.parameter.device.type != "cpu" or math.prod(entry.shape) <= _WORTH_STACKING
             if constraint.stacks and small:
-                together = (alike, constraint, entry.shape, dtype, entry.parameter.device)
+                together = (first[entry.position], constraint, entry.shape, dtype, entry.parameter.device)
             buckets.setdefault(together, Bucket(constraint, entry.position)).entries.append(entry)
         self.buckets = list(buckets.values())
         self.sweeps = list(sweeping.values())
         self.plain: list[Bucket | Sweep] = [*self.buckets, *self.sweeps]
-        self.fused = [mover(kind, members) for (_, kind), members in families.items()]
+        self.fused = [mover(kind, members) for kind, members in families.items()]
 
     def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
         """Whether the plan would come out the same: numbers may change, who moves with whom may not."""

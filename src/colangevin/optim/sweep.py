@@ -7,42 +7,42 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Constraint
 from colangevin.constraints.base import plus
+from colangevin.constraints.elementwise import Elementwise
 from colangevin.integrators import overdamped, underdamped
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.noise import normal, stream, streams
 from colangevin.optim.bucket import Dynamics
 from colangevin.optim.entry import Entry
-from colangevin.optim.untraced import untraced
+from colangevin.scratch import scratch
 
-__all__ = ["Sweep", "sweeps"]
+__all__ = ["Numbers", "Operands", "Sweep", "swept_by"]
 
 #: step size and noise scale of an overdamped step, or the letters of an underdamped one
 Numbers = overdamped.Numbers | list[underdamped.Move]
 
-# Elements worked on at a time: the dozen passes of a step over 0.5 MB each stay in the cache, each pass is
-# long against what calling it costs, and torch, whose grain is a quarter of it, gives it to four threads.
-_BLOCK = 1 << 17
+# Elements worked on at a time: the dozen passes of a step over 1 MB each stay in the cache, each pass is
+# long against what calling it costs, and torch, whose grain is an eighth of it, gives it to eight threads.
+_BLOCK = 1 << 18
 # Elements up to which parameters share one call for their noise.
 _SMALL = 1 << 10
 
 
-def sweeps(entry: Entry) -> bool:
-    """Whether a parameter can be walked through as one line of memory, with its gradient and its state.
+def swept_by(entry: Entry) -> Elementwise | None:
+    """What holds a parameter that can be walked through as one line of memory, with its gradient and state.
 
     Args:
         entry: a parameter with its gradient.
 
     Returns:
-        Whether its elements move alone and lie in the order in which their noise comes.
+        Its constraint, if its elements move alone and lie in the order in which their noise comes.
     """
     tensors = [entry.parameter, entry.grad, entry.state.get("position"), entry.state.get("momentum")]
-    return (
-        entry.constraint.elementwise
-        and entry.parameter.device.type == "cpu"
-        and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
-    )
+    constraint = entry.constraint
+    if not (isinstance(constraint, Elementwise) and constraint.uniform):
+        return None
+    flat = all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
+    return constraint if flat and entry.parameter.device.type == "cpu" else None
 
 
 class Piece(NamedTuple):
@@ -76,34 +76,35 @@ class Sweep:
         position: of their group.
     """
 
-    def __init__(self, constraint: Constraint, position: int) -> None:
+    def __init__(self, constraint: Elementwise, position: int) -> None:
         self.constraint = constraint
         self.position = position
         self.entries: list[Entry] = []
 
-    def advance(self, dynamics: Dynamics, segment: int, *, last: bool) -> None:
-        """Move every parameter through a segment of the step; the last one completes it.
+    # A compiled step traces what is done to each block, and only that.
 
-        A compiled step traces what is done to each block, and only that.
+    def prepare(self, dynamics: Dynamics, segment: int, *, whole: bool) -> tuple[Numbers, Iterable[Operands]]:
+        """The numbers of a step and its blocks.
+
+        Args:
+            dynamics: of the group, on the host.
+            segment: of the step.
+            whole: whether a block is a parameter, as suits a compiler; else blocks are made as they are
+                needed, each valid until the next.
+
+        Returns:
+            What :meth:`move` takes: the numbers, and blocks one by one.
         """
-        numbers, blocks = self._prepare(dynamics, segment, whole=torch.compiler.is_compiling())
-        for operands in blocks:
-            self._move(numbers, operands)
-        self._complete(last)
-
-    @untraced
-    def _prepare(
-        self, dynamics: Dynamics, segment: int, *, whole: bool
-    ) -> tuple[Numbers, Iterable[Operands]]:
-        """The numbers of a step and its blocks, made as they are needed; whole parameters when compiled."""
         numbers = dynamics.numbers() if isinstance(dynamics, Overdamped) else dynamics.moves(segment)
         for entry in self.entries:
             entry.settle(momentum=not isinstance(dynamics, Overdamped))
         if whole:
-            return numbers, [self._block(dynamics, [Piece(e, 0, e.numel)], segment) for e in self.entries]
-        return numbers, (self._block(dynamics, pieces, segment) for pieces in _blocks(self.entries))
+            each = ([Piece(entry, 0, entry.numel)] for entry in self.entries)
+            return numbers, [self._block(dynamics, pieces, segment, passing=False) for pieces in each]
+        blocks = _blocks(self.entries)
+        return numbers, (self._block(dynamics, pieces, segment, passing=True) for pieces in blocks)
 
-    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int) -> Operands:
+    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int, *, passing: bool) -> Operands:
         states = [(piece, piece.entry.state) for piece in pieces]
         keeps = self.constraint.keeps_position(self.entries[0].parameter.dtype)
         widths = [math.prod(s) for s in dynamics.noise_shapes(self.constraint, (1,), segment)]
@@ -112,11 +113,11 @@ class Sweep:
             [piece.of(state["position"]) for piece, state in states] if keeps else [],
             [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
             [piece.of(piece.entry.grad) for piece in pieces],
-            [_noise(pieces, (segment, draw), width) for draw, width in enumerate(widths)],
+            [_noise(pieces, (segment, i), width, passing=passing) for i, width in enumerate(widths)],
         )
 
-    def _move(self, numbers: Numbers, operands: Operands) -> None:
-        """One block: gather, step, write."""
+    def move(self, numbers: Numbers, operands: Operands) -> None:
+        """Move one block through the segment: gather, step, write."""
         group, dtype = self.entries[0].group, self.entries[0].dtype
         theta, grad = _joined(operands.theta).to(dtype), _joined(operands.grad).to(dtype)
         if group["maximize"]:
@@ -128,22 +129,30 @@ class Sweep:
             q = overdamped.follow(numbers, self.constraint, q, grad, operands.noise)
         else:
             p = _joined(operands.momentum)
-            q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
+            if torch.compiler.is_compiling():
+                q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
+            else:
+                underdamped.follow_(numbers, self.constraint, q, p, grad, operands.noise)
             _spread(p, operands.momentum)
-        _spread(self.constraint.lower(q, q.shape), operands.theta)
         if operands.position:
             _spread(q, operands.position)
+        if len(operands.theta) > 1 or operands.theta[0].dtype != dtype or torch.compiler.is_compiling():
+            _spread(self.constraint.lower(q, q.shape), operands.theta)
+        else:
+            self.constraint.lower_(q, operands.theta[0])
 
-    @untraced
-    def _complete(self, last: bool) -> None:
+    def complete(self, *, last: bool) -> None:
+        """Note that all blocks have moved; the last segment completes the step."""
         for entry in self.entries:
             if last:
                 entry.count()
             entry.remember()
 
 
-def _noise(pieces: list[Piece], words: tuple[int, int], width: int) -> Tensor:
+def _noise(pieces: list[Piece], words: tuple[int, int], width: int, *, passing: bool) -> Tensor:
     """The normals of a block, ``width`` an element; ``words`` are segment and draw."""
+    if passing and len(pieces) == 1:  # they are used before the next block's are made
+        return _normals(pieces, words, width, slot=f"noise {words[1]}")[0].view(-1, width).squeeze(-1)
     # small ones at once, each stream as long as the longest: they cost calls, not numbers
     small = [piece for piece in pieces if piece.stop - piece.start <= _SMALL]
     made = dict(zip(small, _normals(small, words, width), strict=True))
@@ -152,7 +161,9 @@ def _noise(pieces: list[Piece], words: tuple[int, int], width: int) -> Tensor:
     return noise if width == 1 else noise.view(-1, width)
 
 
-def _normals(pieces: list[Piece], words: tuple[int, int], width: int) -> list[Tensor]:
+def _normals(
+    pieces: list[Piece], words: tuple[int, int], width: int, slot: str | None = None
+) -> list[Tensor]:
     """The normals of each piece: one alone, or several of whole parameters."""
     if not pieces:
         return []
@@ -165,7 +176,10 @@ def _normals(pieces: list[Piece], words: tuple[int, int], width: int) -> list[Te
     entry, start, _ = pieces[0]
     skip = start % (entry.numel // entry.copies) * width
     numbers = streams(keys, copies, *words)
-    rows = normal(numbers, (max(counts),), dtype=entry.dtype, device=entry.parameter.device, skip=skip)
+    device, longest = entry.parameter.device, max(counts)
+    room = (len(numbers), longest + longest % 2)
+    out = None if slot is None else scratch(slot, room, entry.dtype, device)
+    rows = normal(numbers, (longest,), dtype=entry.dtype, device=device, skip=skip, out=out)
     parts = rows.split([len(each) for each in copies])
     return [part[:, :count].reshape(-1) for part, count in zip(parts, counts, strict=True)]
 
@@ -204,6 +218,7 @@ def _joined(pieces: list[Tensor]) -> Tensor:
 def _spread(result: Tensor, pieces: list[Tensor]) -> None:
     """Write a result where it belongs."""
     if len(pieces) == 1:
-        pieces[0].copy_(result)
+        if result is not pieces[0]:
+            pieces[0].copy_(result)
     else:
         torch._foreach_copy_(pieces, result.split([piece.numel() for piece in pieces]))

@@ -9,8 +9,10 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from colangevin.experiments.measures import CURVES, over_runs
 from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report.results import PartResult, Result
+from colangevin.experiments.report.spectra import quantiles
 
 __all__ = ["COLOURS", "colour", "draw"]
 
@@ -53,6 +55,8 @@ def draw(results: Sequence[Result]) -> dict[str, bytes]:
             for each in result.parts:
                 stem = f"{name}.{each.part.slug}"
                 drawn[f"{stem}.curves.svg"] = _svg(_curves(each))
+                if "singular_values" in each.arrays:
+                    drawn[f"{stem}.spectra.svg"] = _svg(_spectra(each))
                 if "picture" in each.arrays:
                     drawn[f"{stem}.boundaries.svg"] = _svg(_boundaries(each))
                 if "gradient_mean" in each.arrays:
@@ -76,19 +80,35 @@ def _band(axes: Axes, x: Any, mean: Any, std: Any, number: int, label: str) -> N
 def _curves(each: PartResult) -> Figure:
     """Loss and accuracy over training, mean and standard deviation over runs."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
-    panels = (
-        ("train_loss", 1, "train loss"),
-        ("test_loss", 1, "test loss"),
-        ("test_accuracy", 100, "test accuracy, %"),
-    )
-    for axes, (name, scale, title) in zip(figure.subplots(1, 3), panels, strict=True):
-        curves = scale * each.arrays[name].astype(float)
+    panels = ("train_loss", "test_loss", "test_accuracy")
+    if "validation_loss" in each.arrays:
+        panels = ("train_loss", "validation_loss", "test_loss")
+    for axes, name in zip(figure.subplots(1, 3), panels, strict=True):
+        title, scale = CURVES[name]
+        mean, std = over_runs(scale * each.arrays[name].astype(float))
         for number, method in enumerate(each.methods):
-            runs = curves[:, number]
-            _band(axes, each.arrays["epochs"], runs.mean(1), runs.std(1), number, method)
+            if each.done[number].any():
+                _band(axes, each.arrays["epochs"], mean[:, number], std[:, number], number, method)
         axes.set(xlabel="epochs", title=title)
         if name == "train_loss":
             axes.set_yscale("log")
+    _legend(figure)
+    return figure
+
+
+def _spectra(each: PartResult) -> Figure:
+    """Singular values of every weight in the end: the median between the smallest and the largest."""
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    axes = figure.subplots()
+    low, middle, high = quantiles(each.arrays["singular_values"])
+    x = np.arange(len(each.layers))
+    for number, method in enumerate(each.methods):
+        if each.done[number].any():
+            axes.plot(x, middle[number], color=colour(number), label=method, linewidth=1.2)
+            axes.fill_between(x, low[number], high[number], color=colour(number), alpha=0.12, linewidth=0)
+    axes.set_yscale("log")
+    axes.set_xticks(x, each.layers, rotation=90, fontsize=5)
+    axes.set(title="singular values: median, smallest to largest")
     _legend(figure)
     return figure
 
@@ -99,17 +119,20 @@ def _legend(figure: Figure) -> None:
 
 
 def _across(result: Result) -> Figure:
-    """Test accuracy in the end, part by part."""
+    """What counts most in the end, part by part."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     names = [each.part.name for each in result.parts]
-    for number, method in enumerate(result.parts[0].methods):
-        runs = np.stack([each.values["test accuracy"][number] for each in result.parts])
-        shift = 0.03 * (number - len(result.parts[0].methods) / 2)
+    first = result.parts[0]
+    measure = next(each for each in ("lowest validation loss", "test accuracy") if each in first.values)
+    for number, method in enumerate(first.methods):
+        runs = np.stack([each.values[measure][number] for each in result.parts])
+        mean, std = over_runs(runs)
+        shift = 0.03 * (number - len(first.methods) / 2)
         axes.errorbar(
             np.arange(len(names)) + shift,
-            runs.mean(1),
-            runs.std(1),
+            mean,
+            std,
             color=colour(number),
             label=method,
             marker="o",
@@ -117,7 +140,7 @@ def _across(result: Result) -> Figure:
             linewidth=1,
         )
     axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
-    axes.set(ylabel="test accuracy, %")
+    axes.set(ylabel=f"{measure}, %" if measure.endswith("accuracy") else measure)
     _legend(figure)
     return figure
 

@@ -94,24 +94,21 @@
   };
   const shown = (state, traces) => traces.filter((_, i) => !state.hidden.has(i));
 
-  const CURVES = [
-    ["test_accuracy", "test accuracy, %", 100], ["test_loss", "test loss", 1],
-    ["train_accuracy", "train accuracy, %", 100], ["train_loss", "train loss", 1],
-    ["largest_output_weight", "largest output weight", 1], ["largest_first_weight", "largest first weight", 1],
-  ];
   const BANDS = ["± standard deviation", "± standard error", "no band"];
 
   const curvesCard = (experiment, state) => {
+    const shownCurves = data.curves.filter(([key]) => key in experiment.parts[0].curves);
     let which = 0, band = 0, log = false;
     const div = plot(`${experiment.name}-curves`, () => {
       const part = experiment.parts[state.part];
-      const [key, title, scale] = CURVES[which];
+      const [key, title, scale] = shownCurves[which];
       const curve = part.curves[key];
       const lines = [], bands = [];
       part.methods.forEach((name, i) => {
-        if (state.hidden.has(i)) return;
-        const y = curve.mean[i].map((v) => v * scale);
-        const half = curve.std[i].map((v) => scale * v / (band === 1 ? Math.sqrt(part.runs) : 1));
+        if (state.hidden.has(i) || !finite(curve.mean[i]).length) return;
+        const times = (v, factor) => (v === null ? null : v * factor);
+        const y = curve.mean[i].map((v) => times(v, scale));
+        const half = curve.std[i].map((v) => times(v, scale / (band === 1 ? Math.sqrt(part.runs) : 1)));
         lines.push({
           type: "scatter", mode: "lines", name, x: part.epochs, y,
           line: { color: colour(i), dash: dash(i), width: 2 }, customdata: half,
@@ -135,7 +132,7 @@
     });
     const node = card(
       "Over training",
-      choice("curve", CURVES.map((c) => c[1]), (i) => { which = i; redraw(div); }),
+      choice("curve", shownCurves.map((c) => c[1]), (i) => { which = i; redraw(div); }),
       choice("band", BANDS, (i) => { band = i; redraw(div); }),
       tick("log scale", (on) => { log = on; redraw(div); }, false),
     );
@@ -293,6 +290,26 @@
     return node;
   };
 
+  const spectraCard = (experiment, state) => {
+    let which = 0;
+    const div = plot(`${experiment.name}-spectra`, () => {
+      const part = experiment.parts[state.part];
+      const { layers, lines } = part.spectra;
+      const traces = part.methods.map((name, i) => ({
+        type: "scatter", mode: "lines", name, x: layers, y: lines[which][i],
+        line: { color: colour(i), dash: dash(i), width: 1.5 },
+        hovertemplate: "%{x}: %{y:.3g}<extra>" + name + "</extra>",
+      }));
+      const axes = { xaxis: { tickangle: 90, tickfont: { size: 9 } }, yaxis: { type: "log" } };
+      return { traces: shown(state, traces), layout: axes };
+    });
+    const node = card("Singular values of every weight in the end, mean over runs",
+      choice("which", data.quantiles, (i) => { which = i; redraw(div); }));
+    node.append(div, legend(experiment, state));
+    state.divs.push(div);
+    return node;
+  };
+
   // ---- the page --------------------------------------------------------------------------------
 
   for (const experiment of data.experiments) {
@@ -306,6 +323,7 @@
     }
     place.append(curvesCard(experiment, state), runsCard(experiment, state));
     if (experiment.parts[0].pictures) place.append(boundaryCard(experiment, state));
+    if (experiment.parts[0].spectra) place.append(spectraCard(experiment, state));
     if (experiment.parts[0].gradients) place.append(gradientCard(experiment, state));
   }
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.offline import get_plotlyjs
 
-from colangevin.experiments.measures import MEASURES
+from colangevin.experiments.measures import CURVES, MEASURES, over_runs
 from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.figures import COLOURS
 from colangevin.experiments.report.results import PartResult, Result
-from colangevin.experiments.training import CURVES
+from colangevin.experiments.report.spectra import QUANTILES, quantiles
 
 __all__ = ["html"]
 
@@ -138,6 +138,8 @@ def _data(results: Sequence[Result]) -> dict[str, Any]:
     return {
         "colours": COLOURS,
         "levels": LEVELS,
+        "curves": [[name, *shown] for name, shown in CURVES.items()],
+        "quantiles": QUANTILES,
         "measures": {name: {"unit": m.unit, "decades": m.decades} for name, m in MEASURES.items()},
         "experiments": [
             {"name": result.experiment.name, "parts": [_part(each) for each in result.parts]}
@@ -149,10 +151,9 @@ def _data(results: Sequence[Result]) -> dict[str, Any]:
 def _part(each: PartResult) -> dict[str, Any]:
     arrays = each.arrays
     curves = {}
-    for name in CURVES:
-        runs = arrays[name].astype(float)
-        std = runs.std(2, ddof=1) if runs.shape[2] > 1 else np.zeros(runs.shape[:2])
-        curves[name] = {"mean": _rounded(runs.mean(2).T), "std": _rounded(std.T)}
+    for name in CURVES.keys() & arrays.keys():
+        mean, std = over_runs(arrays[name].astype(float))
+        curves[name] = {"mean": _rounded(mean.T), "std": _rounded(std.T)}
     part: dict[str, Any] = {
         "name": each.part.name,
         "methods": each.methods,
@@ -161,6 +162,9 @@ def _part(each: PartResult) -> dict[str, Any]:
         "curves": curves,
         "values": {name: _rounded(each.values[name]) for name in MEASURES if name in each.values},
     }
+    if "singular_values" in arrays:
+        lines = map(_rounded, quantiles(arrays["singular_values"]))
+        part["spectra"] = {"layers": each.layers, "lines": list(lines)}
     if "picture" in arrays:
         part["pictures"] = {
             "size": arrays["picture"].shape[-1],

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colangevin.experiments.description import Experiment
 from colangevin.experiments.measures import MEASURES, summary
 from colangevin.experiments.report.results import PartResult, Result
 from colangevin.experiments.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
@@ -60,7 +61,7 @@ def _verdict(finding: Finding) -> str:
 def numbers(result: Result, each: PartResult) -> Table:
     """Every method of a part: what it came to, beside the paper's numbers where it prints them."""
     measures = [name for name in MEASURES if name in each.values]
-    lost = any(each.lost)
+    lost, partial = any(each.lost), not each.done.all()
     head = ["method"]
     printed = {
         name for name in measures if any(result.reported(each.part, method, name) for method in each.methods)
@@ -70,16 +71,19 @@ def numbers(result: Result, each: PartResult) -> Table:
         head.append(name + (f", {unit}" if unit else ""))
         if name in printed:
             head.append("paper")
-    head += ["violation", *(["diverged runs"] if lost else [])]
+    head += ["violation", *(["runs"] if partial else []), *(["diverged runs"] if lost else [])]
     rows = []
     for number, method in enumerate(each.methods):
+        if not each.done[number].any():
+            continue
         row = [method]
         for name in measures:
             row.append(summary(name, each.values, number))
             if name in printed:
                 row.append(result.reported(each.part, method, name) or "–")
-        constrained = each.part.methods[number].radii or each.part.methods[number].square == "orthogonal"
+        constrained = each.part.methods[number].constrained
         row.append(f"{each.violation[number]:.0e}" if constrained else "–")
+        row += [str(each.done[number].sum())] if partial else []
         rows.append(row + ([str(each.lost[number])] if lost else []))
     return Table(head, rows)
 
@@ -94,11 +98,23 @@ def facts(result: Result) -> list[tuple[str, str]]:
             "size",
             f"{experiment.runs} runs of each method, {experiment.epochs:,} epochs, seed {experiment.seed}",
         ),
+        *([("small form", _sizes(experiment))] if "--quick" in run["command"].split() else []),
         ("machine", f"{run['device']}, {run['machine']['platform']}"),
         ("software", f"colangevin {run['version']}{commit}, torch {run['torch']}"),
         ("training time", f"{seconds:.0f} s"),
-        *([("not complete", ", ".join(result.missing))] if result.missing else []),
+        *([("not complete", _named(result.missing))] if result.missing else []),
     ]
+
+
+def _sizes(experiment: Experiment) -> str:
+    """How the small form's problems differ from what the experiment says of itself."""
+    return ", ".join(f"{name} {size:,}" for name, size in experiment.quick.sizes) or "fewer runs and epochs"
+
+
+def _named(missing: list[str]) -> str:
+    """Names, as long as they are few."""
+    few = 12
+    return "; ".join(missing[:few]) + (f"; {len(missing) - few} more" if len(missing) > few else "")
 
 
 def summary_line(results: Sequence[Result]) -> str:
@@ -127,10 +143,10 @@ def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
 METHOD = (
     "A claim is tested by the differences between a method and its baseline, of several the best, run by "
     f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
-    "ratio for the curvature. The claim holds when the interval lies on the side it says, does not hold when "
-    f"it lies on the other, and is undecided when it does neither or there are fewer than {FEWEST_RUNS} "
-    "runs. Numbers are means over runs ± standard deviation; those of the curvature are over all points of "
-    "all boundaries, as in the paper."
+    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, does "
+    "not hold when it lies on the other, and is undecided when it does neither or there are fewer than "
+    f"{FEWEST_RUNS} runs. Numbers are means over runs ± standard deviation; those of the curvature are over "
+    "all points of all boundaries, as in the paper."
 )
 
 

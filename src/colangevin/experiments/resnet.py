@@ -27,20 +27,26 @@ class _Block(nn.Module):
 
 
 class ResNet34(nn.Module):
-    """He et al. 2016 with a 3 x 3 stem and no pooling before the blocks."""
+    """He et al. 2016 with a 3 x 3 stem and no pooling before the blocks; torch's default initialisation.
 
-    def __init__(self, classes: int = 10) -> None:
+    Args:
+        classes: to tell apart.
+        width: channels of the first stage, 64 in the network of that name; each later stage doubles them.
+    """
+
+    def __init__(self, classes: int = 10, width: int = 64) -> None:
         super().__init__()
-        self.stem = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(64)
+        self.stem = nn.Conv2d(3, width, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(width)
         blocks: list[nn.Module] = []
-        inputs = 64
-        for outputs, depth, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        inputs = width
+        for stage, depth in enumerate((3, 4, 6, 3)):
+            outputs = width * 2**stage
             for position in range(depth):
-                blocks.append(_Block(inputs, outputs, stride if position == 0 else 1))
+                blocks.append(_Block(inputs, outputs, 2 if stage and position == 0 else 1))
                 inputs = outputs
         self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Linear(512, classes)
+        self.head = nn.Linear(inputs, classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (batch, classes) of images (batch, 3, 32, 32)."""

@@ -1,0 +1,43 @@
+"""Memory for intermediate results on the CPU, kept from call to call: fresh pages cost more than a pass."""
+
+import threading
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+__all__ = ["scratch"]
+
+_LARGEST = 1 << 18  # elements; more are not worth keeping
+
+
+class _Kept(threading.local):
+    """What a thread has been given so far."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[tuple[str, torch.dtype], Tensor] = {}
+
+
+_kept = _Kept()
+
+
+def scratch(slot: str, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A tensor of any content, which the next call for the same slot and dtype overwrites.
+
+    Args:
+        slot: its name; two tensors in use at a time need two names.
+        shape: its shape.
+        dtype: its dtype.
+        device: where; only on the CPU is it kept.
+
+    Returns:
+        The tensor.
+    """
+    count = prod(shape)
+    if device.type != "cpu" or count > _LARGEST:
+        return torch.empty(shape, dtype=dtype, device=device)
+    flat = _kept.tensors.get((slot, dtype))
+    if flat is None or flat.numel() < count:
+        flat = _kept.tensors[slot, dtype] = torch.empty(count, dtype=dtype)
+    return flat[:count].view(shape)

@@ -1,0 +1,117 @@
+"""Large networks on CUDA: steps are replays of a graph, and a resumed training goes on as it would have.
+
+Not bit for bit: cuDNN and the attention's backward add up in any order, and products are of bfloat16 numbers,
+so that two trainings with the same seeds differ in rounding. The tolerance is some 10 of those roundings, of
+0.4 % each, on short trainings with a small step, in which they are not yet amplified.
+"""
+
+import pytest
+import torch
+
+from colangevin.experiments import images, network_training, text
+from colangevin.experiments.description import ImageProblem, Method, TextProblem
+from colangevin.experiments.network_training import NetworkTraining
+from tests.experiments.small_data import lay_out
+
+pytestmark = pytest.mark.gpu
+
+EPOCHS, TOLERANCE = 4, 0.04
+IMAGES = ImageProblem(train=60, test=12, batch=8, width=16, stages=1)
+WORDS = TextProblem("ptb", batch=4, length=10, width=32)
+SGD = Method("SGD-m", 0.01, "ConstrainedSGD", momentum=0.9)
+HELD = Method("o-CoLud", 0.01, "ConstrainedSGD", momentum=0.9, square="orthogonal")
+FLAT = Method("o-CoLod", 0.01, square="orthogonal")
+SOFT = Method("penalty", 0.01, "ConstrainedSGD", momentum=0.9, penalty=1e-3)
+BOUND = Method("c-CoLud", 0.1, "CoLud", friction=0.5, radii=(0.5, 0.5, 0.4, 1.0, 1.0))
+CASES = pytest.mark.parametrize(
+    ("problem", "method"),
+    [
+        *(pytest.param(IMAGES, method, id=f"images, {method.name}") for method in (SGD, HELD, FLAT, SOFT)),
+        *(pytest.param(WORDS, method, id=f"text, {method.name}") for method in (SGD, BOUND)),
+    ],
+)
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path, monkeypatch):
+    lay_out(tmp_path, monkeypatch)
+    for module in (images, text):
+        module._load.cache_clear()
+
+
+def training(problem, method):
+    return NetworkTraining(problem, method, 0, epochs=EPOCHS, seed=0, device=torch.device("cuda"))
+
+
+def trained(made, epochs):
+    """The training loss of every epoch."""
+    losses = []
+    for _ in range(epochs):
+        made.advance()
+        losses.append(float(made.measure()[0]))
+    return torch.tensor(losses)
+
+
+@CASES
+def test_all_steps_come_from_graphs_and_nothing_takes_the_plain_path(problem, method):
+    made = training(problem, method)
+    trained(made, EPOCHS)
+    assert set(made._graphs) == set(made.task.sizes)
+    assert made.optimizer._plan.fused
+    assert not made.optimizer._plan.plain
+
+
+@CASES
+def test_graphs_take_the_steps_that_would_be_taken_one_by_one(problem, method, monkeypatch):
+    graphed = trained(training(problem, method), EPOCHS)
+    monkeypatch.setattr(network_training, "_EAGER", 10_000)
+    eager = training(problem, method)
+    torch.testing.assert_close(trained(eager, EPOCHS), graphed, rtol=TOLERANCE, atol=0)
+    assert not eager._graphs
+
+
+@CASES
+def test_resumed_goes_on_as_uninterrupted(problem, method):
+    whole = trained(training(problem, method), EPOCHS)
+    first, second = training(problem, method), training(problem, method)
+    trained(first, 2)
+    second.load_state_dict(first.state_dict())
+    for name, value in first.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name])
+    torch.testing.assert_close(trained(second, EPOCHS - 2), whole[2:], rtol=TOLERANCE, atol=0)
+
+
+def test_a_graph_follows_the_learning_rate_and_draws_dropout_anew():
+    made = training(WORDS, SGD)
+    trained(made, 2)
+    size = WORDS.length
+    weights = [weight.detach().clone() for weight in made.weights]
+    for group in made.optimizer.param_groups:
+        for weight in group["params"]:
+            made.optimizer.state[weight]["momentum"].zero_()
+    made._lr.zero_()
+    losses = []
+    for _ in range(2):
+        made._start.zero_()
+        made._loss.zero_()
+        made._graphs[size].replay()
+        losses.append(float(made._loss))
+    for weight, before in zip(made.weights, weights, strict=True):
+        assert torch.equal(weight, before)
+    assert losses[0] != losses[1]
+
+
+def test_constraint_holds_and_no_fallback_is_taken():
+    made = training(IMAGES, HELD)
+    trained(made, EPOCHS)
+    assert 0 < made.violation() < 1e-4
+    assert made.fallbacks == 0
+
+
+def test_fallbacks_are_counted_in_graphs():
+    made = training(IMAGES, Method("wild", 200.0, "ConstrainedSGD", momentum=0.9, square="orthogonal"))
+    counts = []
+    for _ in range(3):
+        made.advance()
+        counts.append(made.fallbacks)
+    assert 0 < counts[0] < counts[1] < counts[2]
