@@ -64,7 +64,7 @@ lint: $(test_ready)  ## ruff and mypy
 
 clean:  ## remove the environment, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
 	$(BASE_PYTHON) -m venv $(VENV)

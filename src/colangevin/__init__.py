@@ -1,16 +1,19 @@
 """Neural-network weights that obey constraints while they train or sample."""
 
-from colangevin import diagnostics
+from colangevin import diagnostics, schedules
 from colangevin.constraints import Circle, Constraint, Free, Implicit, Orthogonal, Sphere
 from colangevin.errors import (
     ConstraintError,
     ConvergenceError,
     InfeasibleError,
     NonFiniteError,
+    SamplesError,
     SplittingError,
 )
 from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
+from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
+from colangevin.sampling import Prediction, Quality, RunningMean, Samples, plot_reliability, quality
 
 __version__ = "0.1.0"
 
@@ -27,9 +30,19 @@ __all__ = [
     "InfeasibleError",
     "NonFiniteError",
     "Orthogonal",
+    "Prediction",
+    "Quality",
     "Replicas",
+    "RunningMean",
+    "Samples",
+    "SamplesError",
     "Sphere",
     "SplittingError",
     "constrain",
     "diagnostics",
+    "plot_reliability",
+    "posterior_temperature",
+    "prior_weight_decay",
+    "quality",
+    "schedules",
 ]

@@ -7,6 +7,7 @@ __all__ = [
     "ConvergenceError",
     "InfeasibleError",
     "NonFiniteError",
+    "SamplesError",
     "SplittingError",
     "label",
 ]
@@ -30,6 +31,10 @@ class SplittingError(ConstraintError):
 
 class NonFiniteError(ConstraintError):
     """A gradient holds NaN or Inf; weights and state are as they were before the step."""
+
+
+class SamplesError(RuntimeError):
+    """Samples that cannot be stored, read or used with this model."""
 
 
 def label(name: str, shape: Sequence[int]) -> str:

@@ -67,6 +67,11 @@ class Replicas(nn.Module):
         """The seed of the initialisation."""
         return self._seed
 
+    @property
+    def template(self) -> nn.Module:
+        """The module that ``torch.func.functional_call`` runs with the tensors of one replica."""
+        return self._model
+
     def __len__(self) -> int:
         return self._n
 

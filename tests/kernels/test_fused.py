@@ -350,3 +350,24 @@ def test_fallbacks_are_counted_as_in_plain_torch(monkeypatch, device, method):
     assert counts[0] == counts[1]
     assert counts[1][0] == 0
     assert counts[1][1] >= 1
+
+
+def test_fused_projections_are_counted_as_the_plain_ones_are(monkeypatch, device):
+    """Fallbacks are the same matrices; iterations are fewer, since the fused path stops at 1e-4."""
+    cases = [((24, 18), cl.Orthogonal()), ((9, 20), cl.Orthogonal())]
+    found = []
+    for fused in (True, False):
+        with monkeypatch.context() as patch:
+            if not fused:
+                patch.setattr(plan, "family", lambda entry, dynamics: None)
+            groups = build(cases, torch.float32, device)
+            optimizer = cl.CoLud(groups, 1.0, friction=1.0)
+            monitor = cl.diagnostics.Monitor(optimizer)
+            for size in (5e-4, 3.0):  # a short step, and one beyond quasi-Newton for both matrices
+                for parameter in parameters(groups):
+                    parameter.grad = size * torch.ones_like(parameter).cumsum(-1)
+                monitor.record()
+                optimizer.step()
+        found.append(monitor.report().groups[0])
+    assert found[0].fallbacks == found[1].fallbacks == 0.5
+    assert 1 <= found[0].iterations <= found[1].iterations

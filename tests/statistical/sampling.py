@@ -1,16 +1,18 @@
 """Many chains of one optimizer on a potential whose gradient is known in closed form."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
 import colangevin as cl
 from colangevin.optim.base import ConstrainedOptimizer
 
-__all__ = ["SCHEMES", "SPLITTINGS", "Run", "chain_means", "optimizer", "tempering"]
+__all__ = ["SCHEMES", "SPLITTINGS", "Run", "chain_means", "optimizer", "some_slowly", "tempering"]
 
 SPLITTINGS = ("OBA", "BOA", "BAOAB")
 SCHEMES = ("overdamped", *SPLITTINGS)
@@ -58,6 +60,11 @@ def chain_means(
         if step >= run.burn:
             total += observe(weight)
     return total / run.steps
+
+
+def some_slowly(schemes: Sequence[str], slow: Sequence[str]) -> list[Any]:
+    """Parameters of a test, some of them marked as slow."""
+    return [pytest.param(each, marks=pytest.mark.slow) if each in slow else each for each in schemes]
 
 
 def tempering(scheme: str, h: float, gamma: float) -> float:

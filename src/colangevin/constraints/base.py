@@ -243,6 +243,40 @@ class Constraint(ABC):
 
     # ---- what diagnostics read -------------------------------------------------------------------
 
+    def virial(self, q: Tensor, force: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Two numbers a copy whose averages have the temperature as their ratio.
+
+        For a vector field F along the manifold integration by parts gives :math:`\langle F \cdot \nabla V
+        \rangle = \tau \langle \mathrm{div} F \rangle`. Here F is the gradient along the manifold of
+        :math:`\frac12 |w - a|^2`, the projection of w - a (0 in the directions of slack), whose divergence is
+        the trace of the projection over the weight's own directions plus :math:`(w - a) \cdot \Delta_\Sigma
+        q`.
+
+        Args:
+            q: where the weights are.
+            force: the gradient there, as :meth:`covector` gives it.
+            reference: the configuration of a, the same in all averages.
+
+        Returns:
+            :math:`F \cdot \nabla V` and :math:`\mathrm{div} F`, each of shape (copies,).
+        """
+        away = self.without_slack(q - reference)
+        work = self.tangent(q, force) * away
+        bending = self.curvature(q) * away
+        return per_copy(work), self.tangent_trace(q) + per_copy(bending)
+
+    def without_slack(self, q: Tensor) -> Tensor:
+        """A configuration with 0 for its slack."""
+        return q
+
+    def curvature(self, q: Tensor) -> Tensor:
+        r"""The mean curvature vector, :math:`\Delta_\Sigma q`; NaN for a constraint that does not say."""
+        return torch.full_like(q, torch.nan)
+
+    def tangent_trace(self, q: Tensor) -> Tensor:
+        """The trace of the projection over the weight's directions: without slack, the dimension."""
+        return q.new_full((q.shape[0],), self.degrees_of_freedom(q.shape[1:]))
+
     @abstractmethod
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         """Largest relative |g(q)| of each copy, shape (copies,)."""
@@ -253,7 +287,12 @@ class Constraint(ABC):
 
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
         """|p|^2 of each copy, shape (copies,)."""
-        return p.square().reshape(p.shape[0], -1).sum(1)
+        return per_copy(p.square())
+
+
+def per_copy(x: Tensor) -> Tensor:
+    """The sum of each copy's entries."""
+    return x.reshape(x.shape[0], -1).sum(1)
 
 
 def plus(x: Tensor, y: Tensor, scale: float) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from colangevin.constraints.base import (
     broadcasts,
+    per_copy,
     plus,
     radius_copy,
     radius_value,
@@ -186,6 +187,11 @@ class Circle(Elementwise):
 
     def white(self, q: Tensor, noise: Tensor) -> Tensor:
         return noise / self._r(q)
+
+    def virial(self, q: Tensor, force: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        theta, xi = q.sin(), q.cos()
+        away = theta - reference.sin()
+        return per_copy(force * self._r(q) ** 2 * xi * away), per_copy(xi.square() - theta * away)
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         # a coarse weight is only a rounding of its configuration, a full one is theta itself

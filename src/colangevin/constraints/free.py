@@ -71,6 +71,9 @@ class Free(Elementwise):
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         return q_bar
 
+    def curvature(self, q: Tensor) -> Tensor:
+        return torch.zeros_like(q)
+
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         return weight.new_zeros(weight.shape[0])
 

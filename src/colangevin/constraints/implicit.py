@@ -172,6 +172,29 @@ class Implicit(Constraint):
         landed = [newton.land(self._g, qi, bar, repr(self)) for qi, bar in pairs]
         return torch.stack([q for q, _ in landed]), torch.stack([pull for _, pull in landed])
 
+    def without_slack(self, q: Tensor) -> Tensor:
+        n = math.prod(self._bound_shape())
+        return torch.nn.functional.pad(q[:, :n], (0, q.shape[1] - n))
+
+    def curvature(self, q: Tensor) -> Tensor:
+        # -J^T (J J^T)^-1 tr(Π g''), with the second derivatives of every component of g
+        vectors = []
+        for copy in q:
+            pinv, projection = self._projection(copy)
+            second: Tensor = torch.func.jacrev(torch.func.jacrev(self._g))(copy)
+            vectors.append(-pinv @ (second.detach() * projection).sum((1, 2)))
+        return torch.stack(vectors)
+
+    def tangent_trace(self, q: Tensor) -> Tensor:
+        n = math.prod(self._bound_shape())
+        return torch.stack([self._projection(copy)[1].diagonal()[:n].sum() for copy in q])
+
+    def _projection(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        """The pseudoinverse of J and the matrix Π, for one configuration."""
+        J = newton.jacobian(self._g, q)
+        pinv: Tensor = torch.linalg.pinv(J)
+        return pinv, torch.eye(q.numel(), dtype=q.dtype, device=q.device) - pinv @ J
+
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         errors = []
         for copy in q:

@@ -8,11 +8,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from colangevin.constraints import solves
 from colangevin.errors import ConvergenceError
 
 __all__ = ["Residual", "cotangent", "jacobian", "land", "tolerance"]
 
 Residual = Callable[[Tensor], Tensor]
+#: a point of the manifold, the pull that led there, and the iterations it took
+Landed = tuple[Tensor, Tensor, int]
 
 _NEWTON_ITERATIONS = 20
 _ORTHOGONAL_ITERATIONS = 60
@@ -86,9 +89,12 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
         aim = q + step * 0.5**halving
         if halving and float((aim - q).norm()) <= shortest:
             break  # no step at all always lands, and would pass for one
-        landed = _oblique(g, J, aim) or _orthogonal(g, aim, J.shape[0])
+        oblique = _oblique(g, J, aim)
+        landed = oblique or _orthogonal(g, aim, J.shape[0])
         if landed is not None:
-            q_new, pull = landed
+            q_new, pull, rounds = landed
+            if solves.watched():
+                solves.note("Implicit", 1, rounds, int(halving > 0 or oblique is None))
             return q_new, pull if halving == 0 else q_new - q_bar
     size = float(g(q_bar).abs().max())
     raise ConvergenceError(
@@ -98,8 +104,8 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
     )
 
 
-def _oblique(g: Residual, J: Tensor, q_bar: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Newton along the rows of the Jacobian at the start: the point and the pull, or None."""
+def _oblique(g: Residual, J: Tensor, q_bar: Tensor) -> Landed | None:
+    """Newton along the rows of the Jacobian at the start, or None."""
 
     def multipliers(J_new: Tensor, value: Tensor, lam: Tensor, q: Tensor) -> Tensor:
         delta: Tensor = torch.linalg.solve_ex(J_new @ J.mT, value)[0]
@@ -111,7 +117,7 @@ def _oblique(g: Residual, J: Tensor, q_bar: Tensor) -> tuple[Tensor, Tensor] | N
     return _iterate(g, q_bar, multipliers, direction, _NEWTON_ITERATIONS, J.shape[0])
 
 
-def _orthogonal(g: Residual, q_bar: Tensor, components: int) -> tuple[Tensor, Tensor] | None:
+def _orthogonal(g: Residual, q_bar: Tensor, components: int) -> Landed | None:
     """Gauss-Newton for the nearest point, along the rows of the Jacobian at the end, or None."""
 
     def multipliers(J_new: Tensor, value: Tensor, lam: Tensor, q: Tensor) -> Tensor:
@@ -132,26 +138,26 @@ def _iterate(
     direction: Callable[[Tensor], Tensor],
     iterations: int,
     components: int,
-) -> tuple[Tensor, Tensor] | None:
+) -> Landed | None:
     """Set q = q_bar - direction^T lam until g is met, and once more: Newton then ends at rounding."""
     lam = q_bar.new_zeros(components)
     q, pull = q_bar, torch.zeros_like(q_bar)
-    best: tuple[float, Tensor, Tensor] | None = None
-    for _ in range(iterations):
+    best: tuple[float, Landed] | None = None
+    for rounds in range(iterations):
         J_new, value = jacobian(g, q), g(q)
         excess = float((value.abs() / tolerance(J_new, q)).max())
         if best is not None and not excess < best[0]:
             break
         if excess <= 1:
             if best is not None or excess == 0:
-                return q, pull
-            best = excess, q, pull
+                return q, pull, rounds
+            best = excess, (q, pull, rounds)
         lam = multipliers(J_new, value, lam, q)
         if not bool(lam.isfinite().all()):
             break
         pull = -(direction(J_new).mT @ lam)
         q = q_bar + pull
-    return None if best is None else best[1:]
+    return None if best is None else best[1]
 
 
 def _rank(J: Tensor) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colangevin.constraints import solves
 from colangevin.constraints.base import Constraint, ratio
 from colangevin.errors import ConstraintError, label
 
@@ -164,6 +165,10 @@ class Orthogonal(Constraint):
             q_new[~converged] = _polar(q_bar[~converged])
         return q_new
 
+    def curvature(self, q: Tensor) -> Tensor:
+        s, r = sorted(q.shape[1:])
+        return -(r - (s + 1) / 2) * q
+
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         return _largest(_gram_error(q))
 
@@ -251,9 +256,9 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     size = _largest(residual)
     converged = size <= _tolerance(error)
     lost = torch.zeros_like(converged)
-    for k in range(1, _ITERATIONS + 1):
-        if bool((converged | lost).all()):
-            break
+    k = 0
+    while k < _ITERATIONS and not bool((converged | lost).all()):
+        k += 1
         # a matrix that has converged stops, so that its result does not depend on the others of its
         # stack (and because at sigma > sqrt(3)/2 rounding grows again if the iteration goes on)
         M = torch.add(M, residual.masked_fill_(converged.view(-1, 1, 1), 0), alpha=0.5)
@@ -263,6 +268,8 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
         converged = converged | (size <= _tolerance(error))
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
+    if solves.watched():
+        solves.note("Orthogonal", len(M), k, (~converged).sum())
     return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
 
 

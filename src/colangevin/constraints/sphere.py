@@ -10,6 +10,7 @@ from torch import Tensor
 from colangevin.constraints.base import (
     Constraint,
     broadcasts,
+    per_copy,
     radius_copy,
     radius_value,
     radius_words,
@@ -191,6 +192,17 @@ class Sphere(Constraint):
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         return self._normalise(q_bar, q)
+
+    def without_slack(self, q: Tensor) -> Tensor:
+        return torch.nn.functional.pad(q[..., :-1], (0, 1)) if self._slack else q
+
+    def curvature(self, q: Tensor) -> Tensor:
+        return (1 - q.shape[-1]) * q / self._r(q) ** 2
+
+    def tangent_trace(self, q: Tensor) -> Tensor:
+        if not self._slack:
+            return super().tangent_trace(q)
+        return per_copy(q.shape[-1] - 2 + (q / self._r(q))[..., -1].square())
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
         if self._slack and weight.dtype == q.dtype:

@@ -32,14 +32,12 @@ import torch
 
 import colangevin
 from colangevin.experiments.description import Experiment
+from colangevin.files import HALF, written_whole
 
 __all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
 
 #: of the files; raised when older ones can no longer be read
 FORMAT = 1
-
-# Ending of a file that is being written; a kill leaves one behind.
-_HALF = ".part"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -70,15 +68,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         StoreError: when that failed; the old file is untouched.
     """
-    temporary = path.with_name(f".{path.name}{_HALF}")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with written_whole(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StoreError(
             f"Could not write {path} ({error.strerror or error}). What was there is unchanged. "
             "Make room or make the folder writable, then run the same command with --resume."
@@ -186,7 +179,7 @@ class Folder:
             except BlockingIOError:
                 yield False
                 return
-            for left in self.path.glob(f".{job.slug}.*{_HALF}"):
+            for left in self.path.glob(f".{job.slug}.*{HALF}"):
                 left.unlink(missing_ok=True)
             yield True
             # only now: who locks a file that another has removed shares the job with who makes a new one

@@ -103,12 +103,10 @@ class Rates:
             host(self.drift), host(self.kick), host(self.decay), host(self.log_decay), host(self.variance)
         )
 
-    def temperature(self, mean_square: Tensor) -> float:
-        """Kinetic temperature for the means of m^2 over the degrees of freedom of each copy."""
-        if largest(self.kick) == 0:
-            return math.nan
-        scale, mean_square = factor(host(self.drift) / host(self.kick), mean_square)
-        return scale * float(mean_square.mean())
+    def energy(self, square: Tensor) -> Tensor:
+        """From m^2 of each copy to p^2, without waiting for the device; NaN for a step that kicks nothing."""
+        scale = self.drift / self.kick if isinstance(self.kick, Tensor) or self.kick else math.nan
+        return scale * square
 
 
 def langevin_rates(h: Scalar, gamma: Scalar, tau: Scalar) -> Rates:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colangevin.constraints import solves
 from colangevin.kernels import orthogonal as kernel
 from colangevin.kernels.launch import Launch
 
@@ -65,6 +66,7 @@ class Matrices:
         overdamped: bool,
         varies: bool,
     ) -> None:
+        self.matrices = len(matrices)
         self.count = -(-len(matrices) // 4) * 4  # every row of the tables of sizes begins at 16 bytes
         #: where each matrix begins in the overdamped step's copy of the weights
         self.offsets: list[int] = []
@@ -170,6 +172,8 @@ class Matrices:
             self._quasi_newton(self.table, self._uppers, E, B, M, spare, earlier, sizes[k], sizes[k + 1])
             M, spare, earlier = spare, M, sizes[k]
         size = sizes[_QUASI_NEWTON]
+        if solves.watched():
+            self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
         Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
         self.fallbacks.add_(sizes[_QUASI_NEWTON + 1])
         self._choose(self.table, self._squares, M, Z, bound, size, A, spare, U_high, U_low)
@@ -180,6 +184,12 @@ class Matrices:
             self._normal_part(self.table, self._uppers, *landed_parts, S)
         self._correction(self.table, self._squares, E, S, spare, C_high, C_low, U_high, U_low)
         self._run(self._correct, landed, *landed_parts[:2], C_high, C_low, U_high, U_low, last)
+
+    def _note(self, sizes: Tensor) -> None:
+        """Count quasi-Newton's iterations by the residuals before each, without waiting for the device."""
+        open_before = (sizes[:-1] > kernel.ENOUGH) & sizes[:-1].isfinite()
+        slowest = open_before.sum(0).amax()
+        solves.note("Orthogonal", self.matrices, slowest, (~(sizes[-1] <= kernel.ENOUGH)).sum())
 
     def _polar(
         self, E: Tensor, bound: Tensor, size: Tensor, sizes: Sequence[Tensor], spare: Sequence[Tensor]

@@ -1,0 +1,32 @@
+"""What a run looks like from outside: parameter by parameter now, group by group over time."""
+
+from colangevin.diagnostics.chains import (
+    Convergence,
+    autocorrelation_time,
+    convergence,
+    standard_error,
+    to_arviz,
+)
+from colangevin.diagnostics.fallbacks import fallbacks
+from colangevin.diagnostics.feasibility import cotangency, violation
+from colangevin.diagnostics.monitor import Monitor
+from colangevin.diagnostics.plots import plot_run
+from colangevin.diagnostics.report import Estimate, GroupReport, Report
+from colangevin.diagnostics.temperature import kinetic_temperature
+
+__all__ = [
+    "Convergence",
+    "Estimate",
+    "GroupReport",
+    "Monitor",
+    "Report",
+    "autocorrelation_time",
+    "convergence",
+    "cotangency",
+    "fallbacks",
+    "kinetic_temperature",
+    "plot_run",
+    "standard_error",
+    "to_arviz",
+    "violation",
+]

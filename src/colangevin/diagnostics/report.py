@@ -1,0 +1,195 @@
+"""What a watched run comes to: a row for every group, and a verdict in words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from colangevin.diagnostics.chains import Convergence, convergence
+from colangevin.extras import extra
+
+__all__ = ["Estimate", "GroupReport", "Report"]
+
+# A temperature is off when it differs by this share and by this many standard errors: 5 % of the temperature
+# is less than most models care for, and three errors happen by chance once in 370 times.
+_SHARE, _ERRORS = 0.05, 3.0
+# An error beyond which an estimate is called undetermined.
+_UNDETERMINED = 0.25
+# Records from which on ArviZ says anything.
+_FEWEST = 4
+_PURPOSE = "A table of the diagnostics"
+# Fallbacks shorten a step and so take energy; from this share on they are named as a cause.
+_FREQUENT = 0.01
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}"
+
+    @property
+    def determined(self) -> bool:
+        """Whether the error is small enough to say anything."""
+        return self.error <= _UNDETERMINED
+
+    @property
+    def off(self) -> bool:
+        """Whether it differs from 1 by more than chance and more than matters."""
+        return self.determined and abs(self.value - 1) > max(_SHARE, _ERRORS * self.error)
+
+
+@dataclass(frozen=True)
+class GroupReport:
+    """One parameter group.
+
+    Attributes:
+        number: of the group.
+        constraint: in words.
+        parameters: names.
+        splitting: of the dynamics; None for overdamped ones and those in SGD's scale.
+        temperature: smallest and largest that was asked for.
+        kinetic: kinetic temperature over the one asked for; None without momenta or at temperature 0.
+        configurational: configurational temperature over the one asked for; None where it is not defined.
+        violation: largest violation of the constraint.
+        cotangency: largest error of the momenta; None without any.
+        iterations: of the solver, on average over steps, of the slowest weight; None where nothing is solved.
+        fallbacks: share of projections that took the fallback; None where nothing is solved.
+    """
+
+    number: int
+    constraint: str
+    parameters: tuple[str, ...]
+    splitting: str | None
+    temperature: tuple[float, float]
+    kinetic: Estimate | None
+    configurational: Estimate | None
+    violation: float
+    cotangency: float | None
+    iterations: float | None
+    fallbacks: float | None
+
+    @property
+    def name(self) -> str:
+        """The parameters in a few words."""
+        first, *others = self.parameters
+        return first if not others else f"{first} and {len(others)} more"
+
+    @property
+    def verdict(self) -> str:
+        """What to think of the temperatures, and what to do."""
+        if self.temperature[0] == 0:
+            return "temperature 0: nothing is sampled."
+        if self.kinetic is not None and not math.isfinite(self.kinetic.error):
+            return "too few records to judge."
+        if self.kinetic is not None and self.kinetic.off:
+            return self._kinetic_verdict(self.kinetic)
+        position = self.configurational
+        if position is None or not position.determined:
+            right = "kinetic temperature right; " if self.kinetic is not None else ""
+            return f"{right}configurational temperature undetermined."
+        if position.off:
+            return self._position_verdict(position)
+        return "temperatures right."
+
+    def _kinetic_verdict(self, kinetic: Estimate) -> str:
+        size = f"kinetic temperature {kinetic.value:.2f} of what was asked for"
+        if kinetic.value > 1:
+            return (
+                f"{size}: step too large for {self.name}, or for the noise of its batches. Reduce lr, or "
+                "raise friction or the batch size."
+            )
+        if self.fallbacks is not None and self.fallbacks > _FREQUENT:
+            return (
+                f"{size}: step too large for {self.name}: in {self.fallbacks:.0%} of the projections the "
+                "fallback acted, which takes energy. Reduce lr."
+            )
+        return f"{size}: {self.name} is not in equilibrium. Burn in longer, or raise friction."
+
+    def _position_verdict(self, position: Estimate) -> str:
+        size = f"configurational temperature {position.value:.2f} of what was asked for"
+        first_order = self.splitting is not None and self.splitting != "BAOAB"
+        other = f", or use BAOAB, since {self.splitting} errs in proportion to lr" if first_order else ""
+        if position.value > 1:
+            return f"{size}: step too large for {self.name}, or not in equilibrium. Reduce lr{other}."
+        return f"{size}: {self.name} is not in equilibrium. Burn in longer{other}."
+
+
+@dataclass(frozen=True)
+class Report:
+    """All groups, and the scalars that were recorded with them, each of shape (chains, records)."""
+
+    groups: Sequence[GroupReport]
+    scalars: dict[str, Tensor]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"group {group.number} ({group.name}, {group.constraint}): kinetic {_cell(group.kinetic)}, "
+            f"configurational {_cell(group.configurational)}; {group.verdict}"
+            for group in self.groups
+        )
+
+    def convergence(self) -> dict[str, Convergence]:
+        """Effective sample size and split R-hat of the scalars, by ArviZ."""
+        return convergence(self.scalars)
+
+    def __rich__(self) -> Any:
+        """What ``rich.print`` shows: a table of the groups, their verdicts, and a table of the scalars."""
+        rows = {
+            "group": [f"{group.number}: {group.name}" for group in self.groups],
+            "τ": [_range(*group.temperature) for group in self.groups],
+            "kinetic / τ": [_cell(group.kinetic) for group in self.groups],
+            "config. / τ": [_cell(group.configurational) for group in self.groups],
+            "violation": [f"{group.violation:.0e}" for group in self.groups],
+            "cotangency": [_number(group.cotangency, ".0e") for group in self.groups],
+            "iterations": [_number(group.iterations, ".1f") for group in self.groups],
+            "fallbacks": [_number(group.fallbacks, ".1%") for group in self.groups],
+        }
+        verdicts = [f"{group.number}: {group.constraint}: {group.verdict}" for group in self.groups]
+        parts = [_table(rows), *verdicts]
+        if self.scalars and next(iter(self.scalars.values())).shape[1] >= _FEWEST:
+            found = self.convergence().items()
+            scalars = {
+                "scalar": [name for name, _ in found],
+                "mean": [f"{each.mean:.4g} ± {each.error:.2g}" for _, each in found],
+                "ESS": [f"{each.ess:.0f}" for _, each in found],
+                "R-hat": [f"{each.rhat:.3f}" for _, each in found],
+                "autocorrelation": [f"{each.autocorrelation_time:.1f}" for _, each in found],
+            }
+            parts.append(_table(scalars))
+        return extra("rich.console", _PURPOSE).Group(*parts)
+
+    def show(self) -> None:
+        """Print the tables."""
+        extra("rich", _PURPOSE).print(self)
+
+
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return str(estimate) if estimate.determined else f"undetermined (± {estimate.error:.2g})"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.3g}" if low == high else f"{low:.3g} … {high:.3g}"
+
+
+def _table(columns: dict[str, list[str]]) -> Any:
+    """A table of the columns that say anything."""
+    table = extra("rich.table", _PURPOSE).Table()
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
+    for title in shown:
+        table.add_column(title)
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
+    return table

@@ -1,0 +1,54 @@
+"""Temperatures that momenta and positions have."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from colangevin.diagnostics.places import Place, places
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.optim.base import ConstrainedOptimizer
+
+__all__ = ["kinetic_energy", "kinetic_temperature"]
+
+
+@torch.no_grad()
+def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
+    r"""Mean of :math:`|p|^2` per degree of freedom of each parameter.
+
+    At equilibrium its average over time is the temperature.
+
+    Args:
+        optimizer: any optimizer of this library.
+
+    Returns:
+        Name to kinetic temperature, for parameters that have a momentum; NaN where nothing can move.
+    """
+    temperatures = {}
+    for place in places(optimizer):
+        if place.p is None:
+            continue
+        energy = kinetic_energy(optimizer, place)
+        if energy is None or place.freedom == 0:
+            temperatures[place.name] = math.nan
+        else:
+            temperatures[place.name] = float(energy.mean()) / place.freedom
+    return temperatures
+
+
+def kinetic_energy(optimizer: ConstrainedOptimizer, place: Place) -> Tensor | None:
+    """The square of the momentum of each copy, in the scale in which its mean is tau a degree of freedom.
+
+    Args:
+        optimizer: that moves the parameter.
+        place: the parameter.
+
+    Returns:
+        Shape (copies,), 0 before the first step; None for overdamped dynamics.
+    """
+    dynamics = optimizer._dynamics(place.group, f"param_groups[{place.number}]")
+    if not isinstance(dynamics, Underdamped):
+        return None
+    if place.p is None:
+        return place.q.new_zeros(len(place.q))
+    return dynamics.rates.energy(place.constraint.squared_norm(place.q, place.p))

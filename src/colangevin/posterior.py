@@ -1,0 +1,79 @@
+r"""One convention for the scale of a loss: which temperature and which weight decay are the posterior.
+
+With N data of likelihood :math:`p(y_i \mid \theta)` and a Gaussian prior of variance :math:`\sigma^2` the
+posterior at temperature T is :math:`e^{-U(\theta)/T}`, :math:`U = \sum_i \ell_i(\theta) +
+|\theta|^2/(2\sigma^2)` with :math:`\ell_i = -\log p(y_i \mid \theta)`. What is differentiated is
+:math:`V = sU` with a scale s: a mean, over all data or over a batch, has s = 1/N; a sum over a batch of B has
+s = B/N, over all data s = 1. Sampling :math:`e^{-V/\tau}` then needs :math:`\tau = sT`.
+"""
+
+from colangevin.errors import ConstraintError
+
+__all__ = ["posterior_temperature", "prior_weight_decay"]
+
+
+def posterior_temperature(
+    data: int, T: float = 1.0, *, reduction: str = "mean", batch: int | None = None
+) -> float:
+    """The ``temperature`` at which a loss over N data samples the Bayes posterior at temperature T.
+
+    Args:
+        data: N, how many data the whole training set has.
+        T: 1 for the Bayes posterior, below 1 for a cold one.
+        reduction: of the loss, ``"mean"`` or ``"sum"``, as in torch.
+        batch: how many data a summed loss sees in a step, N when None; a mean does not depend on it.
+
+    Returns:
+        T / N for a mean, T B / N for a sum.
+
+    Raises:
+        ConstraintError: for a number or a reduction that means nothing.
+
+    >>> posterior_temperature(60_000)
+    1.6666666666666667e-05
+    """
+    if isinstance(T, bool) or not isinstance(T, int | float) or not 0 <= T < float("inf"):
+        raise ConstraintError(f"T={T!r}: must be finite and >= 0; 1 is the Bayes posterior.")
+    return _scale(data, reduction, batch) * T
+
+
+def prior_weight_decay(
+    data: int, deviation: float, *, reduction: str = "mean", batch: int | None = None
+) -> float:
+    r"""The ``weight_decay`` that stands for a Gaussian prior of mean 0 beside a loss over N data.
+
+    Args:
+        data: N, how many data the whole training set has.
+        deviation: the prior's standard deviation :math:`\sigma`.
+        reduction: of the loss, ``"mean"`` or ``"sum"``, as in torch.
+        batch: how many data a summed loss sees in a step, N when None.
+
+    Returns:
+        1 / (σ² N) for a mean, B / (σ² N) for a sum.
+
+    Raises:
+        ConstraintError: for a number or a reduction that means nothing.
+
+    >>> prior_weight_decay(1000, 0.1)
+    0.1
+    """
+    if (
+        isinstance(deviation, bool)
+        or not isinstance(deviation, int | float)
+        or not 0 < deviation < float("inf")
+    ):
+        raise ConstraintError(f"deviation={deviation!r}: must be positive and finite.")
+    return _scale(data, reduction, batch) / deviation**2
+
+
+def _scale(data: int, reduction: str, batch: int | None) -> float:
+    """What the differentiated loss is of the negative logarithm of the likelihood."""
+    if reduction not in ("mean", "sum"):
+        raise ConstraintError(f"reduction={reduction!r}: must be 'mean' or 'sum', as the loss has it.")
+    if isinstance(data, bool) or not isinstance(data, int) or data < 1:
+        raise ConstraintError(f"data={data!r}: must be the number of training data, at least 1.")
+    if batch is None:
+        batch = data
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= data:
+        raise ConstraintError(f"batch={batch!r}: must be between 1 and data={data}.")
+    return (1 if reduction == "mean" else batch) / data

@@ -1,0 +1,8 @@
+"""Samples: collected, stored, averaged, used to predict, and judged by what they predict."""
+
+from colangevin.sampling.mean import RunningMean
+from colangevin.sampling.prediction import Prediction
+from colangevin.sampling.quality import Quality, plot_reliability, quality
+from colangevin.sampling.samples import Samples
+
+__all__ = ["Prediction", "Quality", "RunningMean", "Samples", "plot_reliability", "quality"]

@@ -1,0 +1,98 @@
+"""The mean of the weights along a run, put back onto their manifolds."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.base import state_dtype
+from colangevin.errors import ConstraintError, ConvergenceError, label
+from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.sampling.memory import Weights
+
+__all__ = ["RunningMean"]
+
+
+class RunningMean:
+    r"""The mean of all weights since it was made, as in stochastic weight averaging (Izmailov et al. 2018).
+
+    Means leave a curved manifold, so :meth:`weights` projects them: rows are scaled to their norm, matrices
+    replaced by their polar factor, weights under ``Implicit`` moved to a point with g = 0. Bounds need
+    nothing, since sets within bounds are convex. The update costs one pass over the weights, on their device.
+
+    Args:
+        optimizer: whose parameters to average; they must be named, as those of
+            :func:`colangevin.constrain` are.
+
+    Raises:
+        ConstraintError: when a group's parameters have no names.
+    """
+
+    def __init__(self, optimizer: ConstrainedOptimizer) -> None:
+        for position, group in enumerate(optimizer.param_groups):
+            if group.get("param_names") is None:
+                raise ConstraintError(
+                    f"param_groups[{position}]: its parameters have no names to return their means by. Build "
+                    "the optimizer from colangevin.constrain(model, rules) or model.named_parameters()."
+                )
+        self.optimizer = optimizer
+        self.count = 0
+        self._means: Weights = {}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take the weights as they are into the mean."""
+        self.count += 1
+        for name, parameter, _ in self._parameters():
+            weight = parameter.detach().to(state_dtype(parameter.dtype))
+            if name in self._means:
+                self._means[name].lerp_(weight, 1 / self.count)
+            else:
+                self._means[name] = weight.clone()
+
+    @torch.no_grad()
+    def weights(self) -> Weights:
+        """The projected means by name, for ``model.load_state_dict(..., strict=False)``.
+
+        Buffers are not among them: of a model with BatchNorm, call ``torch.optim.swa_utils.update_bn``.
+
+        Returns:
+            Tensors like the parameters.
+
+        Raises:
+            ConstraintError: before the first :meth:`update`.
+            ConvergenceError: naming the parameter, when its mean is too far from its manifold.
+        """
+        if not self.count:
+            raise ConstraintError("running mean: update() was never called.")
+        projected = {}
+        for name, parameter, group in self._parameters():
+            mean = self._means[name] if group["replicas"] else self._means[name].unsqueeze(0)
+            constraint = group["constraint"].on(mean.shape[1:])
+            if mean.numel():
+                try:
+                    mean = constraint.lower(constraint.lift(mean), mean.shape[1:])
+                except ConvergenceError as error:
+                    raise ConvergenceError(f"{label(name, parameter.shape)}: {error}") from None
+            weight = mean.reshape(parameter.shape).to(parameter.dtype)
+            group["constraint"].check(weight, replicas=bool(group["replicas"]), name=name)
+            projected[name] = weight
+        return projected
+
+    def _parameters(self) -> list[tuple[str, Tensor, dict[str, Any]]]:
+        return [
+            (name, parameter, group)
+            for group in self.optimizer.param_groups
+            for name, parameter in zip(group["param_names"], group["params"], strict=True)
+        ]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The means before projection, and of how many weights."""
+        return {"count": self.count, "means": {name: mean.clone() for name, mean in self._means.items()}}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was called."""
+        devices = {name: parameter.device for name, parameter, _ in self._parameters()}
+        self.count = state_dict["count"]
+        means = state_dict["means"].items()
+        self._means = {name: mean.to(devices[name], copy=True) for name, mean in means}

@@ -1,0 +1,279 @@
+"""Collecting samples in an ordinary loop, and predicting with them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from colangevin.errors import SamplesError
+from colangevin.replicas import Replicas
+from colangevin.sampling.memory import Memory, Weights
+from colangevin.sampling.prediction import Prediction, predict
+from colangevin.sampling.shards import Shards, layout_of
+from colangevin.turns import Turns
+
+__all__ = ["Samples"]
+
+
+class Samples:
+    """Weights of a model, taken now and then while it samples.
+
+    Call :meth:`collect` after every step of the optimizer. Of the calls that follow the first ``burn_in``,
+    every k-th stores the parameters and buffers: in memory on the CPU or, with a ``folder``, on disk as a
+    safetensors file each, written atomically, so that a kill loses at most the sample being written. The
+    replicas of :class:`~colangevin.Replicas` are parallel chains.
+
+    Nothing stops at the ``limit``: when another sample would exceed it, every second of the stored ones is
+    given up and :attr:`every` doubles. So the samples always span the whole run, evenly.
+
+    Args:
+        model: a module or replicas.
+        every: k, of how many calls one stores.
+        burn_in: how many calls at the beginning store nothing.
+        folder: where the samples go; None keeps them in memory.
+        limit: of the bytes that all samples may take.
+
+    Raises:
+        SamplesError: when ``folder`` has samples already, or ``limit`` has no room for two.
+        ValueError: for a number out of range.
+
+    >>> model = nn.Linear(2, 1)
+    >>> samples = Samples(model, every=2)
+    >>> [samples.collect() for _ in range(4)]
+    [False, True, False, True]
+    >>> samples.predict(torch.zeros(5, 2)).mean.shape
+    torch.Size([5, 1])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        every: int = 1,
+        burn_in: int = 0,
+        folder: str | Path | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.model = model
+        self.limit = limit
+        self._turns = Turns(every, burn_in)
+        if limit is not None and limit < 2 * self._sample_bytes:
+            raise SamplesError(
+                f"limit={limit} bytes: a sample of this model takes {self._sample_bytes}, and there must be "
+                "room for two."
+            )
+        self._store: Memory | Shards = (
+            Memory() if folder is None else Shards(Path(folder), layout_of(self._weights()), self._settings())
+        )
+
+    @classmethod
+    def load(cls, folder: str | Path, model: nn.Module) -> "Samples":
+        """The samples of a folder, to predict with or to go on collecting.
+
+        Every shard is looked at. Going on, the calls are counted from the last sample, or from where
+        :meth:`load_state_dict` says.
+
+        Args:
+            folder: given to the constructor when they were collected.
+            model: of the same architecture.
+
+        Returns:
+            The samples.
+
+        Raises:
+            SamplesError: naming the file that is truncated, foreign or not of this model.
+        """
+        samples = cls.__new__(cls)
+        samples.model = model
+        shards, settings = Shards.open(Path(folder), layout_of(samples._weights()))
+        samples._store = shards
+        samples.limit = settings["limit"]
+        samples._turns = Turns(settings["every"], settings["burn_in"])
+        if settings["replicas"] != samples._replicas:
+            raise SamplesError(
+                f"{folder}: the samples are of a model with replicas={settings['replicas']}, this one has "
+                f"replicas={samples._replicas}."
+            )
+        samples._give_up_what_does_not_fit()  # of a thinning that was killed
+        samples._turns.calls = shards.calls[-1] if shards.calls else 0
+        return samples
+
+    # ---- collecting ------------------------------------------------------------------------------
+
+    def collect(self) -> bool:
+        """Store the weights as they are, if it is their turn.
+
+        Returns:
+            Whether they were stored.
+        """
+        if not self._turns.take():
+            return False
+        if self.limit is not None and (len(self) + 1) * self._sample_bytes > self.limit:
+            self._turns.every *= 2
+            if isinstance(self._store, Shards):  # first, so that a kill leaves too many rather than too few
+                self._store.remember(self._settings())
+            self._give_up_what_does_not_fit()
+            if not self._turns.due(self.calls):
+                return False
+        self._store.add(self.calls, self._weights())
+        return True
+
+    def _give_up_what_does_not_fit(self) -> None:
+        for call in [call for call in self._store.calls if not self._turns.due(call)]:
+            self._store.remove(call)
+
+    def _weights(self) -> Weights:
+        """Parameters and buffers by name."""
+        tensors = [*self.model.named_parameters(), *self.model.named_buffers()]
+        return {name: tensor.detach() for name, tensor in tensors}
+
+    @property
+    def _sample_bytes(self) -> int:
+        return sum(tensor.numel() * tensor.element_size() for tensor in self._weights().values())
+
+    def _settings(self) -> dict[str, Any]:
+        return {"every": self.every, "burn_in": self.burn_in, "limit": self.limit, "replicas": self._replicas}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to go on collecting; of samples in memory, the samples too."""
+        return {"calls": self.calls, "every": self.every, **self._store.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go back to where :meth:`state_dict` was called; samples taken since are given up.
+
+        Args:
+            state_dict: what it returned.
+        """
+        self._store.load_state_dict(state_dict)
+        self._turns.calls, self._turns.every = state_dict["calls"], state_dict["every"]
+        self._give_up_what_does_not_fit()
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> int:
+        """How often :meth:`collect` was called."""
+        return self._turns.calls
+
+    @property
+    def every(self) -> int:
+        """Of how many calls one stores; doubles at the limit."""
+        return self._turns.every
+
+    @property
+    def burn_in(self) -> int:
+        """How many calls at the beginning store nothing."""
+        return self._turns.burn_in
+
+    @property
+    def _replicas(self) -> int:
+        """How many copies the tensors stack, 0 for a plain model."""
+        return len(self.model) if isinstance(self.model, Replicas) else 0
+
+    @property
+    def chains(self) -> int:
+        """How many chains there are: the replicas, or one."""
+        return max(1, self._replicas)
+
+    def __len__(self) -> int:
+        """How many samples each chain has."""
+        return len(self._store.calls)
+
+    def __getitem__(self, i: int) -> Weights:
+        """Sample i, with a dimension in front that counts the chains when the model is replicas."""
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"samples[{i}]: there are {len(self)} samples.")
+        return self._store.read(self._store.calls[i])
+
+    def __iter__(self) -> Iterator[Weights]:
+        return (self._store.read(call) for call in self._store.calls)
+
+    def __repr__(self) -> str:
+        size = len(self) * self._sample_bytes / 1e6
+        where = f" in {self._store.folder}" if isinstance(self._store, Shards) else ""
+        return (
+            f"Samples({len(self)} of {self.chains} chains, every={self.every}, burn_in={self.burn_in}, "
+            f"{size:.1f} MB{where})"
+        )
+
+    def map(self, function: Callable[[Weights], Tensor]) -> Tensor:
+        """A quantity of the weights for every sample, one sample in memory at a time.
+
+        Args:
+            function: of one chain's weights by name; it may look at nothing else.
+
+        Returns:
+            Its values, of shape (chains, samples, ...).
+
+        Raises:
+            SamplesError: when there is no sample yet.
+        """
+        self._need_one()
+        each = torch.func.vmap(function) if self._replicas else function
+        values = torch.stack([each(weights) for weights in self])
+        return values.transpose(0, 1) if self._replicas else values.unsqueeze(0)
+
+    def draws(self, name: str) -> Tensor:
+        """All samples of one parameter or buffer.
+
+        Args:
+            name: of the tensor.
+
+        Returns:
+            Shape (chains, samples, ...).
+
+        Raises:
+            KeyError: listing the names there are.
+        """
+        if name not in self._weights():
+            raise KeyError(f"'{name}': the samples have {', '.join(self._weights())}.")
+        return self.map(lambda weights: weights[name])
+
+    def predict(
+        self,
+        *inputs: Tensor,
+        transform: Callable[[Tensor], Tensor] | None = None,
+        chunk: int | None = None,
+    ) -> Prediction:
+        """What the model says of a batch, sample by sample and on average.
+
+        The model runs in evaluation mode, with several samples at once by ``torch.func``; no copy of it is
+        built. All outputs are held, so split a long batch.
+
+        Args:
+            inputs: a batch.
+            transform: of the model's output, before averaging: ``torch.nn.Softmax(-1)`` for the mean of
+                probabilities.
+            chunk: how many samples of each chain run at once; with 1 and a plain model, ``torch.func.vmap``
+                is left out, which cannot run every model. None chooses.
+
+        Returns:
+            The predictions, on the device of the inputs.
+
+        Raises:
+            SamplesError: when there is no sample yet.
+            ValueError: for a chunk below 1.
+        """
+        self._need_one()
+        if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
+            raise ValueError(f"chunk={chunk!r}: must be a whole number of samples, at least 1.")
+        template = self.model.template if isinstance(self.model, Replicas) else self.model
+        return predict(
+            template,
+            self,
+            inputs,
+            transform,
+            chunk=chunk or max(1, min(_CHUNK, _CHUNK_BYTES // max(1, self._sample_bytes))),
+            stacked=bool(self._replicas),
+        )
+
+    def _need_one(self) -> None:
+        if not len(self):
+            raise SamplesError(f"samples: there is none yet; collect() was {self._turns}.")
+
+
+# Samples that run at once: enough to fill a device with small models, few enough for the memory.
+_CHUNK = 64
+_CHUNK_BYTES = 1 << 28

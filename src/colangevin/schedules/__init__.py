@@ -1,0 +1,7 @@
+"""Courses of the temperature and the friction, used like ``torch.optim.lr_scheduler``."""
+
+from colangevin.schedules.annealing import Annealing, Constant, Cosine, Exponential, Linear
+from colangevin.schedules.base import Schedule
+from colangevin.schedules.cyclical import Cyclical
+
+__all__ = ["Annealing", "Constant", "Cosine", "Cyclical", "Exponential", "Linear", "Schedule"]

@@ -1,0 +1,141 @@
+"""What every schedule does: multiply an option of the groups by a factor that depends on the step."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from torch import Tensor
+
+from colangevin.errors import ConstraintError
+from colangevin.integrators.rates import largest
+from colangevin.optim.base import ConstrainedOptimizer
+
+__all__ = ["Schedule"]
+
+_OPTIONS = ("temperature", "friction")
+
+
+class Schedule(ABC):
+    r"""A course of the temperature or the friction, as ``torch.optim.lr_scheduler`` has them for ``lr``.
+
+    Every group follows the same factor of its own number, :math:`\tau_n = \tau_0 f(n)` before step n. The
+    number may be a tensor, with one entry or one for each replica; it is then written in place, so that a
+    captured CUDA graph follows. Call :meth:`step` after the optimizer's; schedulers of ``lr`` may run beside.
+
+    Args:
+        optimizer: one of this library's.
+        option: ``"temperature"`` or ``"friction"``.
+
+    Raises:
+        ConstraintError: when the groups have no such option, or it is 0 in all of them.
+        TypeError: when the optimizer is another library's.
+    """
+
+    def __init__(self, optimizer: ConstrainedOptimizer, option: str = "temperature") -> None:
+        if not isinstance(optimizer, ConstrainedOptimizer):
+            raise TypeError(
+                f"optimizer: a {type(optimizer).__name__} has no temperature; use CoLod, CoLud or "
+                "ConstrainedSGD."
+            )
+        if option not in _OPTIONS or option not in optimizer.defaults:
+            known = " or ".join(repr(name) for name in _OPTIONS if name in optimizer.defaults)
+            raise ConstraintError(
+                f"option={option!r}: the option of {type(optimizer).__name__} to schedule is {known}."
+            )
+        self.optimizer = optimizer
+        self.option = option
+        #: how many steps the schedule has taken
+        self.last_step = 0
+        if not max(largest(self._initial(group)) for group in optimizer.param_groups):
+            raise ConstraintError(
+                f"{option}=0 in every group: a schedule multiplies it. Give the optimizer the {option} that "
+                "a factor of 1 stands for."
+            )
+        self._check()
+        self._apply()
+
+    @abstractmethod
+    def factor(self, step: int) -> float:
+        """What the option is multiplied by in a step, the first being step 0."""
+
+    def _check(self) -> None:
+        """Raise :class:`ConstraintError` when a number of the schedule is out of range."""
+        return
+
+    def step(self) -> None:
+        """Go to the next step."""
+        self.last_step += 1
+        self._apply()
+
+    def get_last_value(self) -> list[float | Tensor]:
+        """The numbers of the groups, as the next step of the optimizer will use them."""
+        return [group[self.option] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, which has a state dict of its own."""
+        return {key: value for key, value in vars(self).items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where a schedule of the same kind was; load the optimizer's state first.
+
+        Args:
+            state_dict: what :meth:`state_dict` returned.
+
+        Raises:
+            ConstraintError: when it is that of another kind of schedule or for another option.
+        """
+        mine = self.state_dict()
+        if state_dict.keys() != mine.keys() or state_dict["option"] != self.option:
+            raise ConstraintError(
+                f"state dict: it has {_words(state_dict)}, a {type(self).__name__} has {_words(mine)}. "
+                "Build the schedule as the saved one was built, then load."
+            )
+        vars(self).update(state_dict)
+        self._apply()
+
+    def _initial(self, group: dict[str, Any]) -> float | Tensor:
+        """What a factor of 1 stands for in a group; it remembers it, as torch's ``initial_lr``."""
+        key, value = f"initial_{self.option}", group[self.option]
+        initial: float | Tensor = group.setdefault(key, value.clone() if isinstance(value, Tensor) else value)
+        return initial
+
+    def _apply(self) -> None:
+        factor = self.factor(self.last_step)
+        # all before the first is written: groups may share a tensor
+        values = [self._initial(group) * factor for group in self.optimizer.param_groups]
+        for group, value in zip(self.optimizer.param_groups, values, strict=True):
+            if isinstance(group[self.option], Tensor):
+                group[self.option].copy_(value)
+            else:
+                group[self.option] = value
+
+
+def _words(state: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in state.items())
+
+
+def positive(steps: object, name: str) -> None:
+    """Raise unless a number of steps is a whole number, at least 1.
+
+    Args:
+        steps: the number.
+        name: of the argument.
+
+    Raises:
+        ConstraintError: naming the argument and its value.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ConstraintError(f"{name}={steps!r}: must be a whole number of steps, at least 1.")
+
+
+def not_negative(factor: object, name: str) -> None:
+    """Raise unless a factor is a finite number, at least 0.
+
+    Args:
+        factor: the factor.
+        name: of the argument.
+
+    Raises:
+        ConstraintError: naming the argument and its value.
+    """
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
+        raise ConstraintError(f"{name}={factor!r}: must be a finite factor, at least 0.")

@@ -1,0 +1,59 @@
+"""The core needs torch alone; what needs more says which extra."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import colangevin as cl
+from colangevin.extras import extra
+
+HIDDEN = ("arviz", "matplotlib", "pandas", "rich", "safetensors", "scipy", "torchmetrics", "xarray")
+
+SCRIPT = f"""
+from importlib.machinery import PathFinder
+
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, path=None, target=None: (
+    None if name.partition(".")[0] in {HIDDEN!r} else find(name, path, target)
+)
+import torch
+import colangevin as cl
+
+model = torch.nn.Linear(3, 2)
+optimizer = cl.CoLud(cl.constrain(model, {{"weight": cl.Orthogonal()}}), 0.1, friction=1.0, temperature=0.1)
+schedule = cl.schedules.Cosine(optimizer, 10, 0.5)
+samples, mean, monitor = cl.Samples(model), cl.RunningMean(optimizer), cl.diagnostics.Monitor(optimizer)
+for _ in range(8):
+    optimizer.zero_grad()
+    model(torch.randn(5, 3)).square().mean().backward()
+    monitor.record()
+    optimizer.step()
+    samples.collect()
+    mean.update()
+    schedule.step()
+mean.weights()
+print(samples.predict(torch.randn(4, 3)).variance.shape, monitor.report())
+try:
+    monitor.report().show()
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_sampling_and_diagnosing_need_torch_alone():
+    environment = {**os.environ, "PYTHONPATH": str(Path(cl.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "torch.Size([4, 2]) group 0 (weight, Orthogonal()): kinetic" in done.stdout
+    assert 'needs rich, which is not installed. Run: pip install "colangevin[sampling]"' in done.stdout
+
+
+def test_what_a_library_itself_misses_is_not_its_absence(tmp_path, monkeypatch):
+    (tmp_path / "broken_library.py").write_text("import something_else_that_is_missing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="something_else_that_is_missing") as caught:
+        extra("broken_library", "This")
+    assert "pip install" not in str(caught.value)
