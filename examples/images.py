@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 
 import colangevin as cl
 from colangevin.experiments import fashion_mnist
+from colangevin.experiments.sources import DataError
 
 __all__ = ["Images", "Setting", "load", "parser", "sample", "train"]
 
@@ -67,7 +68,7 @@ def load(name: str, device: torch.device) -> Images:
     if name == "auto":
         try:
             return load("fashion-mnist", device)
-        except fashion_mnist.DataError:
+        except DataError:
             return load("digits", device)
     sizes = SETTINGS[name]
     if name == "fashion-mnist":

@@ -135,7 +135,7 @@ def test_nothing_is_counted_for_other_optimizers_or_outside_of_steps():
     watching.record()
     second.step()
     opt.step()
-    assert watching._solves["Orthogonal"].calls == 1
+    assert watching._solves.of("Orthogonal").calls == 1
     assert not solves.watched()
 
 

@@ -5,6 +5,7 @@ import torch
 
 import colangevin as cl
 from colangevin.experiments import fashion_mnist
+from colangevin.experiments.sources import DataError
 from examples import calibration, cold_posterior, images
 
 CPU = torch.device("cpu")
@@ -17,7 +18,7 @@ def seeded():
 
 def test_without_fashion_mnist_there_are_digits(monkeypatch):
     def absent(*_args, **_options):
-        raise fashion_mnist.DataError("not here")
+        raise DataError("not here")
 
     monkeypatch.setattr(fashion_mnist, "split", absent)
     found = images.load("auto", CPU)

@@ -94,7 +94,7 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
         if landed is not None:
             q_new, pull, rounds = landed
             if solves.watched():
-                solves.note("Implicit", 1, rounds, int(halving > 0 or oblique is None))
+                solves.note("Implicit", q.device, 1, rounds, int(halving > 0 or oblique is None))
             return q_new, pull if halving == 0 else q_new - q_bar
     size = float(g(q_bar).abs().max())
     raise ConvergenceError(

@@ -2,7 +2,7 @@ r"""Orthogonality: :math:`W^T W = I` or :math:`W W^T = I`, whichever the shape a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -49,14 +49,6 @@ class Orthogonal(Constraint):
     """
 
     stacks = True
-
-    # how often the polar factor was taken; a note on the side, no part of the value
-    _polar_count: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
-
-    @property
-    def fallbacks(self) -> int:
-        """How many matrices took the polar factor because the iteration had not converged, in plain torch."""
-        return self._polar_count[0]
 
     def describe(self) -> dict[str, Any]:
         return {"name": "Orthogonal"}
@@ -152,7 +144,6 @@ class Orthogonal(Constraint):
         q_new = torch.add(q, p_bar, alpha=a, out=y)
         if not bool(converged.all()):
             lost = ~converged
-            self._polar_count[0] += int(lost.sum())
             q_new[lost] = _polar(q_new[lost])  # M is 0 there
             p_bar[lost] = (q_new[lost] - q[lost]) / a
         return q_new, self.tangent(q_new, p_bar)
@@ -161,7 +152,6 @@ class Orthogonal(Constraint):
         M, converged = _multipliers(_gram_error(q_bar), _inner(q, q_bar))
         q_new = q_bar - _along(q, M)
         if not bool(converged.all()):
-            self._polar_count[0] += int((~converged).sum())
             q_new[~converged] = _polar(q_bar[~converged])
         return q_new
 
@@ -269,7 +259,7 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
     if solves.watched():
-        solves.note("Orthogonal", len(M), k, (~converged).sum())
+        solves.note("Orthogonal", M.device, len(M), k, (~converged).sum())
     return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
 
 

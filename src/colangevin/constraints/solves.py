@@ -1,29 +1,52 @@
 """How multipliers were found: counted while somebody watches, and at no cost otherwise."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Counts", "Solves", "begin", "end", "note", "watched"]
+__all__ = ["Counts", "Solves", "begin", "end", "note", "watched", "watching"]
 
 
-@dataclass
-class Solves:
-    """Counts of one kind of constraint; what was found on a device stays there until it is read."""
+class Solves(NamedTuple):
+    """What was counted of one kind of constraint."""
 
     #: calls that solve for all weights of a stack at once
     calls: int = 0
     #: weights that were solved for
     weights: int = 0
     #: summed over calls, of the slowest weight of each
-    iterations: int | Tensor = 0
+    iterations: int = 0
     #: weights for which the paper's iteration failed and another way was taken
-    fallbacks: int | Tensor = 0
+    fallbacks: int = 0
 
 
-#: by the name of the constraint's class
-Counts = dict[str, Solves]
+class Counts:
+    """What a watcher has counted so far; on a device it stays there until it is read.
+
+    A step that is captured in a CUDA graph while it is watched counts in every replay.
+    """
+
+    def __init__(self) -> None:
+        self._totals: dict[tuple[str, torch.device], Tensor] = {}
+
+    def add(self, kind: str, device: torch.device, *numbers: int | Tensor) -> None:
+        """Add the numbers of :class:`Solves`, without waiting for the device."""
+        if (kind, device) not in self._totals:
+            if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+                return  # the memory of a graph is not kept between replays
+            self._totals[kind, device] = torch.zeros(len(numbers), dtype=torch.int64, device=device)
+        # a graph can record a fill, but not a number on its way from the host
+        row = [n.long() if isinstance(n, Tensor) else torch.full((), n, device=device) for n in numbers]
+        self._totals[kind, device].add_(torch.stack(row))
+
+    def of(self, kind: str) -> Solves:
+        """What was counted of the constraints of a class, by its name; waits for their devices."""
+        found = [total.tolist() for (name, _), total in self._totals.items() if name == kind]
+        return Solves(*map(sum, zip(*found, strict=True)))
+
 
 _watching: list[Counts] = []
 
@@ -39,23 +62,32 @@ def end(counts: Counts) -> None:
     _watching[:] = [each for each in _watching if each is not counts]
 
 
+@contextmanager
+def watching(counts: Counts) -> Iterator[None]:
+    """Add to these counts within a block."""
+    begin(counts)
+    try:
+        yield
+    finally:
+        end(counts)
+
+
 def watched() -> bool:
-    """Whether somebody wants to know. A step that is being captured is not counted."""
-    return bool(_watching) and not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+    """Whether somebody wants to know."""
+    return bool(_watching)
 
 
-def note(kind: str, weights: int, iterations: int | Tensor, fallbacks: int | Tensor) -> None:
+def note(
+    kind: str, device: torch.device, weights: int, iterations: int | Tensor, fallbacks: int | Tensor
+) -> None:
     """Add what a call did to the counts of everybody who watches.
 
     Args:
         kind: name of the constraint's class.
+        device: where it was done.
         weights: how many were solved for.
         iterations: of the slowest.
         fallbacks: how many took another way.
     """
     for counts in _watching:
-        solves = counts.setdefault(kind, Solves())
-        solves.calls += 1
-        solves.weights += weights
-        solves.iterations = solves.iterations + iterations
-        solves.fallbacks = solves.fallbacks + fallbacks
+        counts.add(kind, device, 1, weights, iterations, fallbacks)

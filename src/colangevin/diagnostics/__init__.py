@@ -7,7 +7,6 @@ from colangevin.diagnostics.chains import (
     standard_error,
     to_arviz,
 )
-from colangevin.diagnostics.fallbacks import fallbacks
 from colangevin.diagnostics.feasibility import cotangency, violation
 from colangevin.diagnostics.monitor import Monitor
 from colangevin.diagnostics.plots import plot_run
@@ -23,7 +22,6 @@ __all__ = [
     "autocorrelation_time",
     "convergence",
     "cotangency",
-    "fallbacks",
     "kinetic_temperature",
     "plot_run",
     "standard_error",

@@ -31,8 +31,9 @@ class Monitor:
       half-way through the burn-in; choose that so long that they have forgotten it. Where positions hardly
       prefer a direction the temperature is undetermined, and its standard error says so.
 
-    Standard errors count the autocorrelation. Recording waits for no device; solver iterations and fallbacks
-    are counted in every step of the optimizer that is not replayed from a CUDA graph.
+    Standard errors count the autocorrelation. Recording waits for no device. Solver iterations and fallbacks
+    are counted in every step of the optimizer after the burn-in, in one that is replayed from a CUDA graph if
+    it was captured then.
 
     Args:
         optimizer: any optimizer of this library.
@@ -51,7 +52,7 @@ class Monitor:
         #: by group and measure, a tensor of shape (copies,) for each record
         self._series: dict[int, dict[str, list[Tensor]]] = {}
         self._scalars: dict[str, list[Tensor]] = {}
-        self._solves: solves.Counts = {}
+        self._solves = solves.Counts()
         optimizer.register_step_pre_hook(lambda *_: self._begin())
         optimizer.register_step_post_hook(lambda *_: solves.end(self._solves))
 
@@ -144,7 +145,7 @@ class Monitor:
                 kinetic = Estimate(float(relative.mean()), standard_error(relative))
             if "work" in series:
                 configurational = _ratio(_stacked(series["work"]), _stacked(series["divergence"]))
-        counts = self._solves.get(type(group["constraint"]).__name__, solves.Solves())
+        counts = self._solves.of(type(group["constraint"]).__name__)
         return GroupReport(
             number=number,
             constraint=repr(group["constraint"]),
@@ -155,8 +156,8 @@ class Monitor:
             configurational=configurational,
             violation=float(_stacked(series["violation"]).max()),
             cotangency=float(_stacked(series["cotangency"]).max()) if "cotangency" in series else None,
-            iterations=float(counts.iterations) / counts.calls if counts.calls else None,
-            fallbacks=float(counts.fallbacks) / counts.weights if counts.weights else None,
+            iterations=counts.iterations / counts.calls if counts.calls else None,
+            fallbacks=counts.fallbacks / counts.weights if counts.weights else None,
         )
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import colangevin as cl
+from colangevin.constraints import solves
 from colangevin.experiments.description import ImageProblem, Method, TextProblem
 from colangevin.experiments.images import Images
 from colangevin.experiments.randomness import Draw, seeded
@@ -101,7 +102,8 @@ class NetworkTraining:
         self.epoch = 0
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
-        self.fallbacks, self._counted = 0, 0  # of the whole training; of those, by this optimizer
+        self._solves = solves.Counts()  # by this process
+        self._fallbacks = 0  # before
         with seeded(seed, Draw.WEIGHTS, run):
             self.model = self.task.model()
         rules = self.task.rules(method)
@@ -153,7 +155,8 @@ class NetworkTraining:
         self.task.begin(self.epoch)
         self.model.train()
         fastest = torch.backends.cudnn.flags(enabled=True, benchmark=True)
-        with seeded(self.seed, Draw.DROPOUT, self.run, self.epoch), fastest:
+        counting = solves.watching(self._solves)
+        with seeded(self.seed, Draw.DROPOUT, self.run, self.epoch), fastest, counting:
             try:
                 for size in self.task.sizes:
                     self._step(size)
@@ -161,9 +164,6 @@ class NetworkTraining:
                 self.lost = True
         # a step in a graph raises nothing, but its loss shows
         self.lost = self.lost or not math.isfinite(float(self._loss))
-        fallbacks = cl.diagnostics.fallbacks(self.optimizer)
-        self.fallbacks += fallbacks - self._counted
-        self._counted = fallbacks
         self._seconds.append(time.perf_counter() - began)
 
     def _step(self, size: int) -> None:
@@ -210,6 +210,11 @@ class NetworkTraining:
             gram = W.mT @ W if W.shape[0] >= W.shape[1] else W @ W.mT
             total = total + (gram - torch.eye(len(gram), device=W.device)).square().sum()
         return self.method.penalty * total
+
+    @property
+    def fallbacks(self) -> int:
+        """How many projections of the whole training took the polar factor."""
+        return self._fallbacks + self._solves.of("Orthogonal").fallbacks
 
     @property
     def step_ms(self) -> float | None:
@@ -286,12 +291,12 @@ class NetworkTraining:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to where :meth:`state_dict` was called."""
-        self.epoch, self.lost, self.fallbacks = state["epoch"], state["lost"], state["fallbacks"]
+        self.epoch, self.lost = state["epoch"], state["lost"]
+        self._fallbacks, self._solves = state["fallbacks"], solves.Counts()
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         for group in self.optimizer.param_groups:
             group["lr"] = self._lr  # the one that a graph reads
-        self._counted = cl.diagnostics.fallbacks(self.optimizer)
         self._eager, self._graphs = {}, {}  # the optimizer's state lies elsewhere now
 
 

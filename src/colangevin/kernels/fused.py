@@ -111,10 +111,6 @@ class Fused(ABC):
     def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
 
-    def fallbacks(self) -> int:
-        """How often a matrix took the polar factor since the tables were written; waits for the device."""
-        return 0
-
     #: whether nobody else has written the parameters since the last step, as far as torch tells
     trusted = False
 

@@ -219,9 +219,6 @@ class OrthogonalMover(Fused):
             ]
             self.lines = _Lines(self, self.copies, counts=False)
 
-    def fallbacks(self) -> int:
-        return int(self.matrices.fallbacks.sum())
-
     def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
         stored = [entry for entry in self.entries if "position" in entry.state]
         for entry in stored:  # as Constraint.reconcile, but without asking whether there is an edit

@@ -95,8 +95,6 @@ class Matrices:
         self._squares = upload(squares, torch.int32)
         self._uppers = upload(uppers, torch.int32)
         self._bands = {layout: upload(tiles, torch.int32) for layout, tiles in bands.items()}
-        #: for each matrix, how often it took the polar factor
-        self.fallbacks = torch.zeros(self.count, device=self.device)
         self._compose(overdamped, varies)
 
     def _compose(self, overdamped: bool, varies: bool) -> None:
@@ -175,7 +173,6 @@ class Matrices:
         if solves.watched():
             self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
         Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
-        self.fallbacks.add_(sizes[_QUASI_NEWTON + 1])
         self._choose(self.table, self._squares, M, Z, bound, size, A, spare, U_high, U_low)
         landed = torch.empty(self.band_size, device=self.device)
         self._run(self._land, ahead, *bands, U_high, U_low, size, rates, landed, *landed_parts)
@@ -189,7 +186,8 @@ class Matrices:
         """Count quasi-Newton's iterations by the residuals before each, without waiting for the device."""
         open_before = (sizes[:-1] > kernel.ENOUGH) & sizes[:-1].isfinite()
         slowest = open_before.sum(0).amax()
-        solves.note("Orthogonal", self.matrices, slowest, (~(sizes[-1] <= kernel.ENOUGH)).sum())
+        failed = ~(sizes[-1, : self.matrices] <= kernel.ENOUGH)
+        solves.note("Orthogonal", self.device, self.matrices, slowest, failed.sum())
 
     def _polar(
         self, E: Tensor, bound: Tensor, size: Tensor, sizes: Sequence[Tensor], spare: Sequence[Tensor]
