@@ -23,6 +23,9 @@ _ITERATIONS = 80
 # Largest |Q^T Q - I| left by the iteration, in units of the dtype's rounding: the recursion's own floor is
 # about 2 units at s = 16 and 6 at s = 2048.
 _TOLERANCE = 8.0
+# Share of the largest eigenvalue of Q^T Q below which an eigenvalue has lost too many digits for the polar
+# factor: of what is left of them, 1e-8, one correction leaves rounding.
+_SINGULAR = 1e-8
 # Side from which on a symmetric product is computed in blocks: below, calls cost more than half of it saves.
 _WORTH_HALVING = 256
 
@@ -263,16 +266,24 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
 
 
-def _polar(Q_bar: Tensor) -> Tensor:
-    r"""The polar factor :math:`\bar Q (\bar Q^T \bar Q)^{-1/2} = U V^T`, by an SVD in float64.
+def _polar(q_bar: Tensor) -> Tensor:
+    r"""The polar factor :math:`\bar Q (\bar Q^T \bar Q)^{-1/2}`, computed in float64.
 
-    It is the nearest orthonormal matrix. Scaling first keeps entries of any finite size from
-    overflowing, and singular vectors are orthonormal whatever the rank, so this cannot fail.
+    It is the nearest orthonormal matrix. Scaling first keeps entries of any finite size from overflowing.
+    Where :math:`\bar Q` is nearly singular it comes from an SVD, :math:`U V^T`, which takes longer: singular
+    vectors are orthonormal whatever the rank, so this cannot fail.
 
     Returns:
-        An orthonormal matrix of the dtype of ``Q_bar``.
+        An orthonormal matrix of the dtype of ``q_bar``.
     """
-    scale = Q_bar.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(torch.finfo(Q_bar.dtype).tiny)
-    U, _, Vt = torch.linalg.svd((Q_bar / scale).double(), full_matrices=False)
-    factor: Tensor = U @ Vt
-    return factor.to(Q_bar.dtype)
+    scale = q_bar.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(torch.finfo(q_bar.dtype).tiny)
+    x = (q_bar / scale).double()
+    squares, V = torch.linalg.eigh(_inner(x, x))
+    factor = _along(x, V * squares.clamp_min(torch.finfo(x.dtype).tiny).rsqrt().unsqueeze(-2) @ V.mT)
+    singular = squares[:, 0] <= _SINGULAR * squares[:, -1]
+    if bool(singular.any()):
+        U, _, Vt = torch.linalg.svd(x[singular], full_matrices=False)
+        factor[singular] = U @ Vt
+    # what rounding in the squares has left of Q^T Q - I is squared
+    factor = torch.sub(factor, _along(factor, _gram_error(factor)), alpha=0.5)
+    return factor.to(q_bar.dtype)
