@@ -173,7 +173,6 @@ def split(
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
-    DEPTH: tl.constexpr,
 ):
     """X and P, or X_bar - X for it, in two parts."""
     _, row, _, i, k = _matrix(table, tiles, TALL, WIDE)

@@ -107,7 +107,7 @@ class Matrices:
             return Launch(function, len(self._squares), **constants, BLOCK=_TILE, num_stages=2)
 
         def over_bands(function: Any, **constants: Any) -> list[tuple[Launch, Tensor]]:
-            constants.update(TALL=_TILE, WIDE=_WIDE, DEPTH=_SHORT)
+            constants.update(TALL=_TILE, WIDE=_WIDE)
             return [
                 (Launch(function, len(tiles), LAYOUT=layout, **constants), tiles)
                 for layout, tiles in self._bands.items()
@@ -116,19 +116,19 @@ class Matrices:
         momentum = not overdamped
         self._split = over_bands(kernel.split, OVERDAMPED=overdamped)
         self._inner = over_uppers(kernel.inner, DEPTH=_LONG)
-        self._tangent = over_bands(kernel.tangent, ONWARD=False)
-        self._tangent_onward = over_bands(kernel.tangent, ONWARD=True)
+        self._tangent = over_bands(kernel.tangent, ONWARD=False, DEPTH=_SHORT)
+        self._tangent_onward = over_bands(kernel.tangent, ONWARD=True, DEPTH=_SHORT)
         self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_LONG)
         self._quasi_newton = over_uppers(kernel.quasi_newton, num_stages=2)
         self._polar_start = over_squares(kernel.polar_start)
         self._polar_factor = over_squares(kernel.polar_factor)
         self._polar_step = over_squares(kernel.polar_step)
         self._choose = over_squares(kernel.choose)
-        self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies)
+        self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
         self._examine = over_uppers(kernel.examine, DEPTH=_SHORT)
         self._normal_part = over_uppers(kernel.normal_part, DEPTH=_LONG)
         self._correction = over_squares(kernel.correction, MOMENTUM=momentum)
-        self._correct = over_bands(kernel.correct, MOMENTUM=momentum)
+        self._correct = over_bands(kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
 
     def _run(self, launches: list[tuple[Launch, Tensor]], *arguments: Tensor) -> None:
         for launch, tiles in launches:
