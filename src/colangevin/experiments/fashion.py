@@ -37,8 +37,8 @@ FASHION = Experiment(
     title="Fashion-MNIST: bounded weights with momentum",
     covers=("fig7", "figD5"),
     about="Single hidden layer of 1000 units on 10,000 images, tested on 60,000: the official test set and "
-    "the official training set. (On 10,000 drawn from all 70,000 c-CoLud came to 87.0 % in one run, on "
-    "these to 87.5 %.) Pixels between 0 and 1, 78 batches of 128 an epoch. SGD-m is named"
+    "the official training set. (The paper's text would also fit 10,000 drawn from all 70,000.) Pixels "
+    "between 0 and 1, 78 batches of 128 an epoch. SGD-m is named"
     " by its learning rate and momentum. c-CoLud has h = 0.3 and γ = 1, and bounds the entries of the "
     "first weight by 0.05 and of the last by 0.1; C-SGD-m has the same bounds and SGD-m's own learning "
     "rate and momentum.",
