@@ -266,7 +266,7 @@ def identity(experiment: Experiment, device: torch.device) -> dict[str, Any]:
 def machine(device: torch.device) -> dict[str, Any]:
     """Where it ran: for the reader, not for comparison."""
     return {
-        "platform": platform.platform(),
+        "platform": platform.system(),
         "processor": platform.processor() or platform.machine(),
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -1,6 +1,13 @@
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  const unpack = (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+  const library = document.createElement("script");
+  library.textContent = await unpack("plotly");
+  document.head.append(library);
+  const data = JSON.parse(await unpack("data"));
   const root = document.documentElement;
   const plots = new Map(); // div -> function that makes its figure
 
@@ -194,12 +201,6 @@
     return node;
   };
 
-  const unpack = async (text) => {
-    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  };
-
   const boundaryCard = (experiment, state) => {
     let run = 0, points = true;
     const last = experiment.parts[0].methods.length - 1;
@@ -214,9 +215,9 @@
       const { size, edge, x, y, pixels } = part.pictures;
       const method = chosen[side];
       const rows = [];
-      for (let row = 0; pixels && row < size; row += 1) {
+      for (let row = 0; row < size; row += 1) {
         const start = ((method * part.runs + run) * size + row) * size;
-        rows.push(Array.from(pixels.subarray(start, start + size), (v) => v / (data.levels - 1)));
+        rows.push(Array.from(pixels.slice(start, start + size), (v) => parseInt(v, data.levels) / (data.levels - 1)));
       }
       const axis = Array.from({ length: size }, (_, i) => -edge + (2 * edge * i) / (size - 1));
       const traces = [{
@@ -244,11 +245,6 @@
       };
     };
     const divs = [0, 1].map((side) => plot(`${experiment.name}-boundary-${side}`, figure(side)));
-    const prepare = async () => {
-      const pictures = experiment.parts[state.part].pictures;
-      pictures.pixels ??= await unpack(pictures.data);
-      redraw(...divs);
-    };
     const node = card(
       "Decision boundaries",
       make("label", {}, "run", slider, number),
@@ -261,8 +257,7 @@
       pair.append(make("div", {}, make("div", { class: "controls" }, select), div));
     });
     node.append(pair);
-    prepare();
-    state.later.push(prepare);
+    state.divs.push(...divs);
     return node;
   };
 
@@ -314,11 +309,11 @@
 
   for (const experiment of data.experiments) {
     const place = document.querySelector(`[data-plots="${experiment.name}"]`);
-    const state = { part: 0, hidden: new Set(), divs: [], legends: [], later: [] };
+    const state = { part: 0, hidden: new Set(), divs: [], legends: [] };
     if (experiment.parts.length > 1) {
       place.append(partsCard(experiment, state));
       const names = experiment.parts.map((part) => part.name);
-      const show = (i) => { state.part = i; redraw(...state.divs); state.later.forEach((prepare) => prepare()); };
+      const show = (i) => { state.part = i; redraw(...state.divs); };
       place.append(make("div", { class: "controls" }, make("label", {}, "show", choice("setting", names, show))));
     }
     place.append(curvesCard(experiment, state), runsCard(experiment, state));

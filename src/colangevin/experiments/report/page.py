@@ -23,6 +23,7 @@ from colangevin.experiments.report.spectra import QUANTILES, quantiles
 __all__ = ["html"]
 
 _CLASSES = {"holds": "holds", "does not hold": "fails"}
+_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)[:LEVELS]  # one for each shade of a picture
 
 
 def html(results: Sequence[Result], folder: Path) -> str:
@@ -37,8 +38,7 @@ def html(results: Sequence[Result], folder: Path) -> str:
     """
     own = files(__package__)
     style, script = (own.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    # "</" would end the element that holds the data
-    data = json.dumps(_data(results), separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    data = json.dumps(_data(results), separators=(",", ":"), ensure_ascii=False)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -59,12 +59,17 @@ Stochastic Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
 </header>
 <main>{"".join(map(_section, results))}</main>
 <footer>This page: <code>colangevin report {escape(str(folder))}</code></footer>
-<script>{get_plotlyjs()}</script>
-<script type="application/json" id="data">{data}</script>
+<script type="text/plain" id="plotly">{_packed(get_plotlyjs())}</script>
+<script type="text/plain" id="data">{_packed(data)}</script>
 <script>{script}</script>
 </body>
 </html>
 """
+
+
+def _packed(text: str) -> str:
+    """Compressed, in characters that may stand in any element; page.js unpacks it."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _link(result: Result) -> str:
@@ -169,7 +174,7 @@ def _part(each: PartResult) -> dict[str, Any]:
         part["pictures"] = {
             "size": arrays["picture"].shape[-1],
             "edge": EDGES[each.part.problem.data],
-            "data": base64.b64encode(gzip.compress(arrays["picture"].tobytes(), mtime=0)).decode(),
+            "pixels": _DIGITS[arrays["picture"]].tobytes().decode(),
             "x": _rounded(arrays["train_x"]),
             "y": arrays["train_y"].tolist(),
         }
