@@ -75,15 +75,17 @@ def _svg(figure: Figure) -> bytes:
     return re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"(\.\d)\d+", rb"\1", path[0]), buffer.getvalue())
 
 
-def _band(axes: Axes, x: Any, mean: Any, std: Any, number: int, label: str) -> None:
+def _line(axes: Axes, x: Any, mean: Any, std: Any | None, number: int, label: str) -> None:
     dash = ("-", "--", ":")[number // len(COLOURS) % 3]
     axes.plot(x, mean, dash, color=colour(number), label=label, linewidth=1.2)
-    axes.fill_between(x, mean - std, mean + std, color=colour(number), alpha=0.15, linewidth=0)
+    if std is not None:
+        axes.fill_between(x, mean - std, mean + std, color=colour(number), alpha=0.15, linewidth=0)
 
 
 def _curves(each: PartResult) -> Figure:
-    """Loss and accuracy over training, mean and standard deviation over runs."""
+    """Loss and accuracy over training, mean and, where methods are few, standard deviation over runs."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
+    few = len(each.methods) <= len(COLOURS)
     panels = ("train_loss", "test_loss", "test_accuracy")
     if "validation_loss" in each.arrays:
         panels = ("train_loss", "validation_loss", "test_loss")
@@ -92,7 +94,8 @@ def _curves(each: PartResult) -> Figure:
         mean, std = over_runs(scale * each.arrays[name].astype(float))
         for number, method in enumerate(each.methods):
             if each.done[number].any():
-                _band(axes, each.arrays["epochs"], mean[:, number], std[:, number], number, method)
+                band = std[:, number] if few else None
+                _line(axes, each.arrays["epochs"], mean[:, number], band, number, method)
         axes.set(xlabel="epochs", title=title)
         if name == "train_loss":
             axes.set_yscale("log")
@@ -168,6 +171,7 @@ def _boundaries(each: PartResult) -> Figure:
             vmin=0,
             vmax=LEVELS - 1,
             alpha=0.5,
+            interpolation="none",  # as it is stored, not drawn anew in more pixels
         )
         x, y = each.arrays["train_x"][0], each.arrays["train_y"][0]
         axes.scatter(x[:, 0], x[:, 1], c=y, cmap="coolwarm", s=3, linewidths=0, rasterized=True)
