@@ -72,7 +72,7 @@ def load(name: str, device: torch.device) -> Images:
             return load("digits", device)
     sizes = SETTINGS[name]
     if name == "fashion-mnist":
-        parts = fashion_mnist.split(sizes.train, sizes.test, seed=0)
+        parts = fashion_mnist.split(sizes.train, sizes.test)
     else:
         from sklearn.datasets import load_digits
 

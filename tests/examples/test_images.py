@@ -29,7 +29,7 @@ def test_without_fashion_mnist_there_are_digits(monkeypatch):
 
 def test_fashion_mnist_comes_first(monkeypatch):
     parts = torch.rand(4, 784), torch.arange(4), torch.rand(2, 784), torch.arange(2)
-    monkeypatch.setattr(fashion_mnist, "split", lambda train, test, seed: parts)
+    monkeypatch.setattr(fashion_mnist, "split", lambda train, test: parts)
     found = images.load("auto", CPU)
     assert found.name == "fashion-mnist"
     assert found.build()[0].weight.shape == (1000, 784)

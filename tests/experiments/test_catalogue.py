@@ -80,7 +80,7 @@ def test_the_papers_sizes():
     assert (len(two.parts[0].methods), two.runs, two.epochs) == (10, 100, 10_000)
     assert (len(four.parts[0].methods), four.runs, four.epochs) == (5, 10, 2000)
     assert (len(fashion.parts[0].methods), fashion.runs, fashion.epochs) == (6, 5, 400)
-    assert len(find("tabD2").parts[0].methods) == 17
+    assert len(find("tabD2").parts[0].methods) == 18
     resnet, transformer = find("fig6"), find("tab2")
     assert (resnet.runs, resnet.epochs, resnet.parts[0].problem.batch) == (5, 150, 128)
     assert (transformer.epochs, [part.problem.batch for part in transformer.parts]) == (200, [1024, 128])

@@ -52,7 +52,7 @@ def prepare(problem: Problem, runs: int, seed: int, progress: Progress | None = 
         The data, on the CPU.
     """
     if problem.data == "fashion-mnist":
-        parts = fashion_mnist.split(problem.train, problem.test, seed, progress)
+        parts = fashion_mnist.split(problem.train, problem.test, progress)
         return Data(*(part.unsqueeze(0) for part in parts))
     spiral = _SPIRALS[problem.data]
     sets = []
