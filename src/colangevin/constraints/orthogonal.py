@@ -243,7 +243,7 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         M, and for each matrix whether the iteration converged; where it did not, M is 0.
     """
-    error = _symmetric(error)
+    error, minus_B = _symmetric(error), -B
     M = torch.zeros_like(error)
     residual = error.clone()
     size = _largest(residual)
@@ -254,16 +254,20 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
         k += 1
         # a matrix that has converged stops, so that its result does not depend on the others of its
         # stack (and because at sigma > sqrt(3)/2 rounding grows again if the iteration goes on)
-        M = torch.add(M, residual.masked_fill_(converged.view(-1, 1, 1), 0), alpha=0.5)
-        Y = M @ torch.add(-B, M, alpha=0.5)
-        residual = (Y + Y.mT).add_(error)
+        if bool(converged.any()):
+            residual.masked_fill_(converged.view(-1, 1, 1), 0)
+        M.add_(residual, alpha=0.5)
+        Y = M @ torch.add(minus_B, M, alpha=0.5)
+        residual = torch.add(Y, Y.mT, out=residual).add_(error)
         before, size = size, _largest(residual)
         converged = converged | (size <= _tolerance(error))
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
     if solves.watched():
         solves.note("Orthogonal", M.device, len(M), k, (~converged).sum())
-    return M.masked_fill(~converged.view(-1, 1, 1), 0), converged
+    if not bool(converged.all()):
+        M.masked_fill_(~converged.view(-1, 1, 1), 0)
+    return M, converged
 
 
 def _polar(q_bar: Tensor) -> Tensor:
