@@ -4,8 +4,9 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,11 +22,12 @@ from colangevin.experiments.images import Images
 from colangevin.experiments.randomness import Draw, seeded
 from colangevin.experiments.sources import Progress
 from colangevin.experiments.text import Text
+from colangevin.kernels import has_triton
 from colangevin.noise import stream
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.param_groups import Rules, choose
 
-__all__ = ["NetworkTraining"]
+__all__ = ["NetworkTraining", "score"]
 
 # Steps of a size that are taken one by one before they are captured: they compile kernels, choose
 # convolutions and make the optimizer's state.
@@ -99,6 +101,8 @@ class NetworkTraining:
             else Text(problem, device, progress)
         )
         self._clip = problem.clip if isinstance(problem, TextProblem) else 0.0
+        compiles = isinstance(problem, TextProblem) and device.type == "cuda" and has_triton()
+        self._score = _compiled_score() if compiles else score
         self.epoch = 0
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
@@ -185,7 +189,7 @@ class NetworkTraining:
     def _compute(self, size: int) -> None:
         """Differentiate the loss of the next batch and move the weights, without waiting for the device."""
         x, y = self.task.batch(self._start, size)
-        logits, loss = self._forward(x, y)
+        loss, right = self._score(self._logits(x), y)
         grads = torch.autograd.grad(loss + self._penalty(), self.weights)
         torch._foreach_copy_(self._grads, grads)
         if self._clip:
@@ -193,14 +197,13 @@ class NetworkTraining:
         self.optimizer.step()
         self._start.add_(size)
         self._loss.add_(loss.detach().double(), alpha=y.numel())
-        self._right.add_((logits.argmax(-1) == y).sum())
+        self._right.add_(right)
         self._count.add_(y.numel())
 
-    def _forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits, and their mean loss in float32."""
+    def _logits(self, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             logits: Tensor = self.model(x)
-            return logits, cross_entropy(logits.flatten(0, -2), y.flatten())
+            return logits
 
     def _penalty(self) -> Tensor | float:
         """λ Σ ‖WᵀW − I‖², with W flattened to (outputs, rest) and transposed where it is wide."""
@@ -248,9 +251,9 @@ class NetworkTraining:
         right = torch.zeros((), dtype=torch.long, device=self.device)
         count = 0
         for x, y in self.task.pieces(part):
-            logits, mean = self._forward(x, y)
+            mean, hits = score(self._logits(x), y)
             loss += mean.double() * y.numel()
-            right += (logits.argmax(-1) == y).sum()
+            right += hits
             count += y.numel()
         return float(loss) / count, int(right) / count
 
@@ -298,6 +301,18 @@ class NetworkTraining:
         for group in self.optimizer.param_groups:
             group["lr"] = self._lr  # the one that a graph reads
         self._eager, self._graphs = {}, {}  # the optimizer's state lies elsewhere now
+
+
+def score(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean loss in float32, and how many targets have the largest logit."""
+    loss = cross_entropy(logits.flatten(0, -2).float(), y.flatten())
+    return loss, (logits.argmax(-1) == y).sum()
+
+
+@cache
+def _compiled_score() -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """:func:`score` in few passes over the logits: with many words they are most of what a step reads."""
+    return torch.compile(score, dynamic=True)
 
 
 def _optimizer(method: Method, groups: list[dict[str, Any]], lr: Tensor, seed: int) -> ConstrainedOptimizer:
