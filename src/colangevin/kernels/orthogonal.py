@@ -4,10 +4,12 @@ Matrices are worked on as :math:`X = Q^T \in R^{s \times r}`, :math:`X X^T = I`:
 A step with momentum P and drift a is
 
 1. S and A, the symmetric and the skew part of :math:`X P^T`;
-2. :math:`P \leftarrow P - S X`, so that :math:`\bar X = X + a P` has :math:`\bar X \bar X^T = I + a^2 P P^T`
-   and :math:`X \bar X^T = I + a A`;
-3. quasi-Newton in Gram form for M, :math:`X' = \bar X - M X`; where that does not converge, Newton-Schulz
-   for :math:`Z = (\bar X \bar X^T)^{-1/2}`, :math:`X' = Z \bar X`; each matrix stops for itself;
+2. with the projected momentum :math:`\hat P = P - S X` the target :math:`\bar X = X + a \hat P` has
+   :math:`\bar X \bar X^T = I + a^2 \hat P \hat P^T` and :math:`X \bar X^T = I + a A`; since :math:`\hat P
+   \hat P^T = P P^T - S^2 + A S - S A`, the projection itself is never computed;
+3. quasi-Newton in Gram form for M, :math:`X' = \bar X - M X = X + a P - (M + a S) X`; where that does not
+   converge, Newton-Schulz for :math:`Z = (\bar X \bar X^T)^{-1/2}`, :math:`X' = Z \bar X = (Z - a Z S) X +
+   a Z P`; each matrix stops for itself;
 4. :math:`E = X' X'^T - I`, and S anew for the momentum that arrived at X';
 5. :math:`X'' = (I - \frac12 E + \frac38 E^2) X'`, which turns an error e into :math:`\frac5{16} e^3`, and
    the momentum's projection there.
@@ -230,11 +232,8 @@ def tangent(
     tiles,  # of s x r matrices
     X_high,
     X_low,
-    P_high,
-    P_low,
     S_high,
     S_low,
-    ONWARD: tl.constexpr,  # whether a drift follows, which needs P in two parts
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
@@ -254,10 +253,7 @@ def tangent(
         DEPTH,
     )
     here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
-    P = tl.load(here, mask=inside, other=0.0) - S
-    tl.store(here, P, mask=inside)
-    if ONWARD:
-        _store_split(_band(P_high, row), _band(P_low, row), i, k, P)
+    tl.store(here, tl.load(here, mask=inside, other=0.0) - S, mask=inside)
 
 
 @triton.jit
@@ -278,8 +274,9 @@ def gram(
     VARIES: tl.constexpr,  # whether there is a row of rates for each matrix
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
+    SHORT: tl.constexpr,  # the same of a sum over s
 ):
-    """E = a^2 P P^T and B = I + a A for a momentum P; E = 2 S + P P^T and B = I + S + A for a step P."""
+    """E = a^2 (P P^T - S^2 + AS - SA), B = I + a A for a momentum P; 2 S + P P^T, I + S + A for a step P."""
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     Ph, Pl = _band(P_high, row), _band(P_low, row)
     E = tl.zeros((BLOCK, BLOCK), tl.float32)
@@ -288,14 +285,20 @@ def gram(
         right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
         E = _split_dot(tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k)), right_high, right_low, E)
     identity = _identity(i, j, s)
-    B = tl.load(_at(_square(skew, row), i, j))
+    S_at, A_at = _square(symmetric, row), _square(skew, row)
+    B = tl.load(_at(A_at, i, j))
     B_mirrored = -B
     if OVERDAMPED:
-        S = tl.load(_at(_square(symmetric, row), i, j))
+        S = tl.load(_at(S_at, i, j))
         E = E + 2.0 * S
         B += S
         B_mirrored += S
     else:
+        for start in range(0, S_at[1], SHORT):
+            k = start + tl.arange(0, SHORT)
+            S, A = tl.load(_at(S_at, i, k)), tl.load(_at(A_at, i, k))
+            E = tl.dot(A - S, tl.load(_at(S_at, k, j)), E, input_precision="tf32x3")
+            E = tl.dot(-S, tl.load(_at(A_at, k, j)), E, input_precision="tf32x3")
         a = tl.load(rates + matrix * 4 * VARIES)
         E = a * a * E
         B = a * B
@@ -344,7 +347,8 @@ def quasi_newton(
         residual = tl.load(_at(_square(error, row), i, j)) + above + tl.trans(below)
         M = M + 0.5 * residual
         tl.atomic_max(size + matrix, _largest(residual))
-    _store_mirrored(_square(new, row), i, j, M, M)
+    if not (earlier <= _ENOUGH):  # else both workspaces have it
+        _store_mirrored(_square(new, row), i, j, M, M)
 
 
 @triton.jit
@@ -408,21 +412,36 @@ def choose(
     Z,
     bound,
     size,  # of the quasi-Newton iteration's last residual
+    symmetric,  # S of P at X
     skew,  # A of P at X
+    rates,  # float32: drift a first
     arrived,  # s x s workspace: that of the momentum that arrives at X'
     U_high,  # s x s workspaces
     U_low,
+    Z_high,  # where quasi-Newton failed
+    Z_low,
+    OVERDAMPED: tl.constexpr,
+    VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """U = M where quasi-Newton converged, else Z, in two parts; the skew part A stays, or is (ZA + AZ)/2."""
+    """What X is multiplied by, in two parts: U = M + a S where quasi-Newton converged, else Z - a Z S.
+
+    There Z comes in two parts too. The skew part A stays, or is (ZA + AZ)/2. A step has S in its M and Z.
+    """
     matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Z_at, A_at = _square(Z, row), _square(skew, row)
+    Z_at, S_at, A_at = _square(Z, row), _square(symmetric, row), _square(skew, row)
+    a = tl.load(rates + matrix * 4 * VARIES)
     if tl.load(size + matrix) <= _ENOUGH:
         U = tl.load(_at(_square(M, row), i, j))
+        if not OVERDAMPED:
+            U += a * tl.load(_at(S_at, i, j))
         A = tl.load(_at(A_at, i, j))
     else:
         scale = tl.sqrt(tl.load(bound + matrix))
         U = tl.load(_at(Z_at, i, j)) / scale
+        _store_split(_square(Z_high, row), _square(Z_low, row), i, j, U)
+        if not OVERDAMPED:
+            U -= a * _square_product(Z_at, S_at, i, j, "tf32x3", BLOCK) / scale
         A = _square_product(A_at, Z_at, i, j, "tf32", BLOCK)
         A -= _square_product(Z_at, A_at, i, j, "tf32", BLOCK)
         A = 0.5 * A / scale
@@ -441,6 +460,8 @@ def land(
     P_low,
     U_high,
     U_low,
+    Z_high,
+    Z_low,
     size,  # of the quasi-Newton iteration's last residual
     rates,  # float32: drift a first
     landed,  # s x r workspaces: X', in two parts too, and the momentum that arrives there
@@ -455,7 +476,7 @@ def land(
     WIDE: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """X' = X_bar - M X and P - M X/a, or X' = Z X_bar and (X' - X)/a."""
+    """X' = X + aP - UX and P - UX/a, or X' = UX + aZP and (X' - X)/a."""
     matrix, row, _, i, k = _matrix(table, tiles, TALL, WIDE)
     Uh, Ul, Xh, Xl = _square(U_high, row), _square(U_low, row), _band(X_high, row), _band(X_low, row)
     UX = _wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
@@ -464,19 +485,20 @@ def land(
     a = 1.0
     if OVERDAMPED:
         here, inside = _in_memory(ahead + tl.load(row + 4), row, i, k, LAYOUT)
-        X_bar = tl.load(here, mask=inside, other=0.0)
-        P = X_bar - X
+        ahead_of_X = tl.load(here, mask=inside, other=0.0)
+        P = ahead_of_X - X
     else:
         a = tl.load(rates + matrix * 4 * VARIES)
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
-        X_bar = X + a * P
+        ahead_of_X = X + a * P
     rate = tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
     if tl.load(size + matrix) <= _ENOUGH:
-        X_new = X_bar - UX
+        X_new = ahead_of_X - UX
         P = P - rate * UX
     else:
-        X_new = UX + a * _wide_product(Uh, Ul, _band(P_high, row), _band(P_low, row), i, k, TALL, WIDE, DEPTH)
+        Zh, Zl, Ph, Pl = _square(Z_high, row), _square(Z_low, row), _band(P_high, row), _band(P_low, row)
+        X_new = UX + a * _wide_product(Zh, Zl, Ph, Pl, i, k, TALL, WIDE, DEPTH)
         P = rate * (X_new - X)
     tl.store(_at(_band(landed, row), i, k), X_new)
     _store_split(_band(landed_high, row), _band(landed_low, row), i, k, X_new)

@@ -116,14 +116,13 @@ class Matrices:
         momentum = not overdamped
         self._split = over_bands(kernel.split, OVERDAMPED=overdamped)
         self._inner = over_uppers(kernel.inner, DEPTH=_LONG)
-        self._tangent = over_bands(kernel.tangent, ONWARD=False, DEPTH=_SHORT)
-        self._tangent_onward = over_bands(kernel.tangent, ONWARD=True, DEPTH=_SHORT)
-        self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_LONG)
+        self._tangent = over_bands(kernel.tangent, DEPTH=_SHORT)
+        self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_LONG, SHORT=_SHORT)
         self._quasi_newton = over_uppers(kernel.quasi_newton, num_stages=2)
         self._polar_start = over_squares(kernel.polar_start)
         self._polar_factor = over_squares(kernel.polar_factor)
         self._polar_step = over_squares(kernel.polar_step)
-        self._choose = over_squares(kernel.choose)
+        self._choose = over_squares(kernel.choose, OVERDAMPED=overdamped, VARIES=varies)
         self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
         self._examine = over_uppers(kernel.examine, DEPTH=_SHORT)
         self._normal_part = over_uppers(kernel.normal_part, DEPTH=_LONG)
@@ -144,10 +143,10 @@ class Matrices:
         S_high, S_low = self._parts(2, self.square_size)
         self._run(self._split, bands[0], *bands)
         self._inner(self.table, self._uppers, *bands, S, A, S_high, S_low)
-        self._run(self._tangent, *bands, S_high, S_low)
+        self._run(self._tangent, *bands[:2], S_high, S_low)
 
     def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
-        """Project the momenta, follow them, and land on the manifold; or land from ``ahead``."""
+        """Follow the momenta, once projected, and land on the manifold; or land from ``ahead``."""
         momentum = ahead is None
         if ahead is None:
             ahead = rates  # no kernel reads it
@@ -155,7 +154,7 @@ class Matrices:
         bands = (X_high, X_low, P_high, P_low)
         if not momentum:
             landed_parts += landed_parts
-        U_high, U_low, C_high, C_low = self._parts(4, self.square_size)
+        U_high, U_low, C_high, C_low, Z_high, Z_low = self._parts(6, self.square_size)
         S, A, E, B, M, spare, *polar = torch.empty(11, self.square_size, device=self.device)
         zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
         bound, last, *sizes = zeros
@@ -163,8 +162,6 @@ class Matrices:
 
         self._run(self._split, ahead, *bands)
         self._inner(self.table, self._uppers, *bands, S, A, U_high, U_low)
-        if momentum:
-            self._run(self._tangent_onward, *bands, U_high, U_low)
         self._gram(self.table, self._uppers, P_high, P_low, S, A, rates, E, B, M, sizes[0], bound)
         for k in range(_QUASI_NEWTON):
             self._quasi_newton(self.table, self._uppers, E, B, M, spare, earlier, sizes[k], sizes[k + 1])
@@ -173,9 +170,10 @@ class Matrices:
         if solves.watched():
             self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
         Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
-        self._choose(self.table, self._squares, M, Z, bound, size, A, spare, U_high, U_low)
+        chosen = (U_high, U_low, Z_high, Z_low)
+        self._choose(self.table, self._squares, M, Z, bound, size, S, A, rates, spare, *chosen)
         landed = torch.empty(self.band_size, device=self.device)
-        self._run(self._land, ahead, *bands, U_high, U_low, size, rates, landed, *landed_parts)
+        self._run(self._land, ahead, *bands, *chosen, size, rates, landed, *landed_parts)
         self._examine(self.table, self._uppers, landed, E, last)
         if momentum:
             self._normal_part(self.table, self._uppers, *landed_parts, S)
