@@ -172,7 +172,7 @@ class Sphere(Constraint):
     def _normalise(self, q_bar: Tensor, q: Tensor) -> Tensor:
         """Scale to r q_bar / |q_bar|; a row that fell on the centre has no direction and stays at q."""
         length, direction = _polar_form(q_bar)
-        return torch.where(length > 0, self._r(q) * direction, q)
+        return torch.where(length > 0, direction.mul_(self._r(q)), q)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         rows = self._rows(grad)
@@ -180,15 +180,16 @@ class Sphere(Constraint):
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         x = q / self._r(q)
-        return p - (x * p).sum(-1, keepdim=True) * x
+        return torch.addcmul(p, x, (x * p).sum(-1, keepdim=True), value=-1)
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         r = self._r(q)
         s, u = _polar_form(p)
         x = q / r  # of length 1 as u is, unless p = 0
         phi = (a * (s / r)).clamp_max(torch.finfo(p.dtype).max)
-        q_new = self._normalise(r * (phi.cos() * x + phi.sin() * u), q)
-        return q_new, self.tangent(q_new, s * (phi.cos() * u - phi.sin() * x))
+        cos, sin = phi.cos(), phi.sin()
+        q_new = self._normalise((cos * x).addcmul_(sin, u), q)
+        return q_new, self.tangent(q_new, (s * cos * u).addcmul_(s * sin, x, value=-1))
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         return self._normalise(q_bar, q)
@@ -216,8 +217,8 @@ class Sphere(Constraint):
 
 def _polar_form(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Lengths and directions of rows; divided by its largest entry first, no row over- or underflows."""
-    peak = rows.abs().amax(-1, keepdim=True)
+    peak = torch.maximum(rows.amax(-1, keepdim=True), -rows.amin(-1, keepdim=True))
     zero = peak <= torch.finfo(rows.dtype).tiny
     scaled = rows / peak.masked_fill(zero, 1)
-    norm = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).masked_fill(zero, 1)
-    return (peak * norm).masked_fill(zero, 0), (scaled / norm).masked_fill(zero, 0)
+    norm = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return (peak * norm).masked_fill(zero, 0), scaled.div_(norm.masked_fill(zero, math.inf))
