@@ -21,6 +21,8 @@ from colangevin.errors import ConstraintError, InfeasibleError, label
 
 __all__ = ["Sphere"]
 
+_BLOCK = 1 << 18  # entries that a CPU works on at a time
+
 
 class Sphere(Constraint):
     r"""Bound or fix the norm of every row of a weight (Eq. 3).
@@ -95,10 +97,12 @@ class Sphere(Constraint):
         rows, n = self.configuration_shape(shape)
         return rows * (n - 1)
 
-    def _r(self, like: Tensor) -> float | Tensor:
-        if isinstance(self._radius, Tensor):
-            return self._radius.to(device=like.device, dtype=like.dtype).unsqueeze(-1)
-        return self._radius
+    def _r(self, like: Tensor, rows: slice = slice(None)) -> float | Tensor:
+        """The radius, of some rows where each has its own."""
+        if not isinstance(self._radius, Tensor):
+            return self._radius
+        r = self._radius.to(device=like.device, dtype=like.dtype).unsqueeze(-1)
+        return r[..., rows, :] if r.dim() > 1 and r.shape[-2] > 1 else r
 
     @staticmethod
     def _rows(weight: Tensor) -> Tensor:
@@ -153,14 +157,14 @@ class Sphere(Constraint):
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
         rows = self._rows(weight)
         if not self._slack:
-            return self._normalise(rows, rows)
+            return self.project(rows, rows)
         r = self._r(rows)
         norm = torch.linalg.vector_norm(rows / r, dim=-1, keepdim=True)
         xi = r * ((1 - norm).clamp_min(0) * (1 + norm)).sqrt()
         if near is not None:
             xi = torch.copysign(xi, near[..., -1:])
         q = torch.cat((rows, xi), dim=-1)
-        return self._normalise(q, q)
+        return self.project(q, q)
 
     def read(self, weight: Tensor) -> Tensor:
         return self._rows(weight)
@@ -169,30 +173,35 @@ class Sphere(Constraint):
         rows = q[..., :-1] if self._slack else q
         return rows.reshape(q.shape[0], *shape)
 
-    def _normalise(self, q_bar: Tensor, q: Tensor) -> Tensor:
-        """Scale to r q_bar / |q_bar|; a row that fell on the centre has no direction and stays at q."""
-        length, direction = _polar_form(q_bar)
-        return torch.where(length > 0, direction.mul_(self._r(q)), q)
-
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         rows = self._rows(grad)
         return torch.nn.functional.pad(rows, (0, 1)) if self._slack else rows  # dV/dxi = 0
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        x = q / self._r(q)
-        return torch.addcmul(p, x, (x * p).sum(-1, keepdim=True), value=-1)
+        p_new = torch.empty_like(p)
+        for rows in _blocks(q):
+            p_new[:, rows] = _tangent(q[:, rows] / self._r(q, rows), p[:, rows])
+        return p_new
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        r = self._r(q)
-        s, u = _polar_form(p)
-        x = q / r  # of length 1 as u is, unless p = 0
-        phi = (a * (s / r)).clamp_max(torch.finfo(p.dtype).max)
-        cos, sin = phi.cos(), phi.sin()
-        q_new = self._normalise((cos * x).addcmul_(sin, u), q)
-        return q_new, self.tangent(q_new, (s * cos * u).addcmul_(s * sin, x, value=-1))
+        q_new, p_new = torch.empty_like(q), torch.empty_like(p)
+        for rows in _blocks(q):
+            r = self._r(q, rows)
+            s, u = _polar_form(p[:, rows])
+            x = q[:, rows] / r  # of length 1 as u is, unless p = 0
+            phi = (a * (s / r)).clamp_max(torch.finfo(p.dtype).max)
+            cos, sin = phi.cos(), phi.sin()
+            x_new = _normalise((cos * x).addcmul_(sin, u), x)
+            q_new[:, rows] = r * x_new
+            p_new[:, rows] = _tangent(x_new, (s * cos * u).addcmul_(s * sin, x, value=-1))
+        return q_new, p_new
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        return self._normalise(q_bar, q)
+        q_new = torch.empty_like(q)
+        for rows in _blocks(q):
+            r = self._r(q, rows)
+            q_new[:, rows] = r * _normalise(q_bar[:, rows], q[:, rows] / r)
+        return q_new
 
     def without_slack(self, q: Tensor) -> Tensor:
         return torch.nn.functional.pad(q[..., :-1], (0, 1)) if self._slack else q
@@ -213,6 +222,24 @@ class Sphere(Constraint):
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         inner = (q / self._r(q) * p).sum(-1).abs()
         return ratio(inner, torch.linalg.vector_norm(p, dim=-1)).amax(1)
+
+
+def _blocks(q: Tensor) -> list[slice]:
+    """Rows that are worked on together: on a CPU so many that what is in between stays in the cache."""
+    copies, count, n = q.shape
+    step = max(1, _BLOCK // max(1, copies * n) if q.device.type == "cpu" else count)
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+def _tangent(x: Tensor, p: Tensor) -> Tensor:
+    """What of p lies along the sphere at unit vectors x."""
+    return torch.addcmul(p, x, (x * p).sum(-1, keepdim=True), value=-1)
+
+
+def _normalise(x_bar: Tensor, x: Tensor) -> Tensor:
+    """Scale to length 1; a row that fell on the centre has no direction and becomes x."""
+    length, direction = _polar_form(x_bar)
+    return torch.where(length > 0, direction, x)
 
 
 def _polar_form(rows: Tensor) -> tuple[Tensor, Tensor]:
