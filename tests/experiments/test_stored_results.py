@@ -44,6 +44,15 @@ def test_no_run_was_lost_and_every_constraint_held(results):
             assert max(part.violation) < 1e-6
 
 
+def test_no_draw_of_the_data_gives_the_papers_two_numbers(results):
+    part = results["two-turn"].parts[0]
+    accuracy = dict(zip(part.methods, part.values["test accuracy"], strict=True))
+    sgd, ours = accuracy["SGD"], accuracy["C-SGLD τ=5e-5"]
+    low, high = sgd <= 81, ours >= 91.7
+    assert (low.sum(), high.sum(), (low & high).sum()) == (11, 11, 0)
+    assert (ours - sgd).max() == pytest.approx(7.55)
+
+
 def test_the_table_of_claims_is_that_of_the_results():
     text = claims.PAGE.read_text(encoding="utf-8")
     table = text.partition(claims.BEGIN)[2].partition(claims.END)[0]
