@@ -189,8 +189,9 @@ class NetworkTraining:
     def _compute(self, size: int) -> None:
         """Differentiate the loss of the next batch and move the weights, without waiting for the device."""
         x, y = self.task.batch(self._start, size)
-        loss, right = self._score(self._logits(x), y)
-        grads = torch.autograd.grad(loss + self._penalty(), self.weights)
+        with _coarse_products():
+            loss, right = self._score(self._logits(x), y)
+            grads = torch.autograd.grad(loss + self._penalty(), self.weights)
         torch._foreach_copy_(self._grads, grads)
         if self._clip:
             nn.utils.clip_grad_norm_(self.weights, self._clip)
@@ -337,6 +338,17 @@ def _optimizer(method: Method, groups: list[dict[str, Any]], lr: Tensor, seed: i
             weight_decay=weight_decay,
             seed=seed,
         )
+
+
+@contextmanager
+def _coarse_products() -> Iterator[None]:
+    """Take float32 products on CUDA, the penalty's, in TF32; those of the network are in bfloat16 anyway."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 @contextmanager
