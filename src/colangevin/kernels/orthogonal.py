@@ -6,7 +6,7 @@ A step with momentum P and drift a is
 1. :math:`K = X P^T`, with its symmetric part S and its skew part A, and :math:`G = P P^T`;
 2. with the projected momentum :math:`\hat P = P - S X` the target :math:`\bar X = X + a \hat P` has
    :math:`\bar X \bar X^T = I + a^2 \hat P \hat P^T` and :math:`X \bar X^T = I + a A`; since :math:`\hat P
-   \hat P^T = G - S^2 + A S - S A`, the projection itself is never computed;
+   \hat P^T = G + S D + (S D)^T` with :math:`D = S/2 - K`, the projection itself is never computed;
 3. quasi-Newton in Gram form for M, :math:`X' = \bar X - M X = X + a P - U X`, :math:`U = M + a S`; where
    that does not converge, Newton-Schulz for :math:`Z = (\bar X \bar X^T)^{-1/2}`, :math:`X' = Z \bar X =
    (Z - a Z S) X + a Z P`; each matrix stops for itself;
@@ -101,12 +101,13 @@ def _store_mirrored(matrix, i, j, value, mirrored):
 
 
 @triton.jit
-def _store_split_mirrored(high, low, i, j, value):
-    """Write a tile of a symmetric matrix in two parts, on both sides of the diagonal."""
-    top = value.to(high[0].dtype.element_ty)
-    _store_mirrored(high, i, j, top, top)
-    rest = (value - top.to(tl.float32)).to(low[0].dtype.element_ty)
-    _store_mirrored(low, i, j, rest, rest)
+def _store_split_mirrored(high, low, i, j, value, mirrored):
+    """The same in two parts."""
+    part: tl.constexpr = high[0].dtype.element_ty
+    top, mirrored_top = value.to(part), mirrored.to(part)
+    _store_mirrored(high, i, j, top, mirrored_top)
+    rest, mirrored_rest = value - top.to(tl.float32), mirrored - mirrored_top.to(tl.float32)
+    _store_mirrored(low, i, j, rest.to(part), mirrored_rest.to(part))
 
 
 @triton.jit
@@ -127,6 +128,12 @@ def _in_memory(address, row, i, k, LAYOUT: tl.constexpr):
 def _identity(i, j, s):
     """Rows i and columns j of the s x s unit matrix; the padding is 0."""
     return tl.where((i[:, None] == j[None, :]) & (i[:, None] < s), 1.0, 0.0)
+
+
+@triton.jit
+def _inverse(a):
+    """1/a, or 0 for 0."""
+    return tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
 
 
 @triton.jit
@@ -181,6 +188,32 @@ def _square_product(left, right, i, j, PRECISION: tl.constexpr, BLOCK: tl.conste
 
 
 @triton.jit
+def _product_and_mirror(
+    left_high, left_low, right_high, right_low, i, j, BLOCK: tl.constexpr, DEPTH: tl.constexpr
+):
+    """Tile (i, j) of L R + (L R)^T for two s x s matrices in two parts each."""
+    above = tl.zeros((BLOCK, BLOCK), tl.float32)  # L R at (i, j)
+    below = tl.zeros((BLOCK, BLOCK), tl.float32)  # at (j, i)
+    for start in range(0, left_high[1], DEPTH):
+        k = start + tl.arange(0, DEPTH)
+        above = _split_dot(
+            tl.load(_at(left_high, i, k)),
+            tl.load(_at(left_low, i, k)),
+            tl.load(_at(right_high, k, j)),
+            tl.load(_at(right_low, k, j)),
+            above,
+        )
+        below = _split_dot(
+            tl.load(_at(left_high, j, k)),
+            tl.load(_at(left_low, j, k)),
+            tl.load(_at(right_high, k, i)),
+            tl.load(_at(right_low, k, i)),
+            below,
+        )
+    return above + tl.trans(below)
+
+
+@triton.jit
 def split(
     table,
     tiles,  # of s x r matrices
@@ -211,30 +244,31 @@ def split(
 @triton.jit
 def products(
     table,
-    tiles,  # of an s x s matrix, or of two on top of each other: K, and G on and above the diagonal
+    tiles,  # of s x s matrices: all of K, and below them those of G on and above the diagonal
     X_high,
     X_low,
     P_high,
     P_low,
     inner,  # s x s workspace: K
     outer,  # s x s workspace: G
-    TALL: tl.constexpr,
-    WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
     """K = X P^T and G = P P^T."""
-    _, row, _, i, j = _matrix(table, tiles, TALL, WIDE)
+    _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     K, G = _square(inner, row), _square(outer, row)
-    twice = tl.load(tiles + 3 * tl.program_id(0) + 1) * TALL >= K[1]  # whether it is a tile of G
+    twice = tl.load(tiles + 3 * tl.program_id(0) + 1) * BLOCK >= K[1]  # whether it is a tile of G
     i -= tl.where(twice, K[1], 0)
     Lh = _band(tl.where(twice, P_high, X_high), row)
     Ll = _band(tl.where(twice, P_low, X_low), row)
     Ph, Pl = _band(P_high, row), _band(P_low, row)
-    total = tl.zeros((TALL, WIDE), tl.float32)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, Ph[1], DEPTH):
         k = start + tl.arange(0, DEPTH)
         right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
-        total = _split_dot(tl.load(_at(Lh, i, k)), tl.load(_at(Ll, i, k)), right_high, right_low, total)
+        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)
+        total += _split_dot(tl.load(_at(Lh, i, k)), tl.load(_at(Ll, i, k)), right_high, right_low, part)
     if twice:
         _store_mirrored(G, i, j, total, total)
     else:
@@ -250,16 +284,20 @@ def halves(
     skew,  # s x s workspace: A
     S_high,
     S_low,
+    D_high,  # S/2 - K
+    D_low,
     BLOCK: tl.constexpr,
 ):
-    """S and A, the symmetric and the skew part of K."""
+    """S and A, the symmetric and the skew part of K, and what gives the projected momentum's P P^T."""
     _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     K = _square(inner, row)
     here, there = tl.load(_at(K, i, j)), tl.trans(tl.load(_at(K, j, i)))
     S, A = 0.5 * (here + there), 0.5 * (here - there)
     _store_mirrored(_square(symmetric, row), i, j, S, S)
     _store_mirrored(_square(skew, row), i, j, A, -A)
-    _store_split_mirrored(_square(S_high, row), _square(S_low, row), i, j, S)
+    _store_split_mirrored(_square(S_high, row), _square(S_low, row), i, j, S, S)
+    D = 0.5 * S
+    _store_split_mirrored(_square(D_high, row), _square(D_low, row), i, j, D - here, D - there)
 
 
 @triton.jit
@@ -299,10 +337,17 @@ def gram(
     outer,  # G
     symmetric,  # S
     skew,  # A
+    S_high,
+    S_low,
+    D_high,  # S/2 - K
+    D_low,
     rates,  # float32: drift a first
     error,  # s x s workspace: E = X_bar X_bar^T - I
     slope,  # s x s workspace: B = X X_bar^T
-    M,  # s x s workspace: E/2, where the quasi-Newton iteration begins
+    M_high,  # s x s workspaces: E/2, where the quasi-Newton iteration begins
+    M_low,
+    N_high,  # s x s workspaces: M/2 - B
+    N_low,
     size,  # float32 (matrices,): the largest entry of E
     bound,  # float32 (matrices,): no eigenvalue of X_bar X_bar^T is larger
     OVERDAMPED: tl.constexpr,
@@ -310,32 +355,32 @@ def gram(
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """E = a^2 (G - S^2 + AS - SA), B = I + a A for a momentum P; G + 2 S, I + S + A for a step P."""
+    """E = a^2 (G + SD + (SD)^T), B = I + a A for a momentum P; G + 2 S, I + S + A for a step P."""
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     E = tl.load(_at(_square(outer, row), i, j))
-    identity = _identity(i, j, s)
-    S_at, A_at = _square(symmetric, row), _square(skew, row)
-    B = tl.load(_at(A_at, i, j))
+    B = tl.load(_at(_square(skew, row), i, j))
     B_mirrored = -B
     if OVERDAMPED:
-        S = tl.load(_at(S_at, i, j))
+        S = tl.load(_at(_square(symmetric, row), i, j))
         E = E + 2.0 * S
         B += S
         B_mirrored += S
     else:
-        for start in range(0, S_at[1], DEPTH):
-            k = start + tl.arange(0, DEPTH)
-            S, A = tl.load(_at(S_at, i, k)), tl.load(_at(A_at, i, k))
-            E = tl.dot(A - S, tl.load(_at(S_at, k, j)), E, input_precision="tf32x3")
-            E = tl.dot(-S, tl.load(_at(A_at, k, j)), E, input_precision="tf32x3")
+        Sh, Sl, Dh, Dl = _square(S_high, row), _square(S_low, row), _square(D_high, row), _square(D_low, row)
         a = tl.load(rates + matrix * 4 * VARIES)
-        E = a * a * E
+        E = a * a * (E + _product_and_mirror(Sh, Sl, Dh, Dl, i, j, BLOCK, DEPTH))
         B = a * B
         B_mirrored = a * B_mirrored
+    identity = _identity(i, j, s)
+    B += identity
+    B_mirrored += identity
+    M = 0.5 * E
     corner = _square(slope, row)
-    _store_mirrored(corner, i, j, identity + B, identity + B_mirrored)
+    _store_mirrored(corner, i, j, B, B_mirrored)
     _store_mirrored(_square(error, row), i, j, E, E)
-    _store_mirrored(_square(M, row), i, j, 0.5 * E, 0.5 * E)
+    _store_split_mirrored(_square(M_high, row), _square(M_low, row), i, j, M, M)
+    Nh, Nl = _square(N_high, row), _square(N_low, row)
+    _store_split_mirrored(Nh, Nl, i, j, 0.5 * M - B, 0.5 * M - B_mirrored)
     tl.atomic_max(size + matrix, _largest(E))
     whole = tl.abs(identity + E)
     sums = tl.maximum(tl.max(tl.sum(whole, 1), 0), tl.max(tl.sum(whole, 0), 0))
@@ -348,36 +393,39 @@ def quasi_newton(
     tiles,  # on and above the diagonal
     error,  # E
     slope,  # B
-    old,  # M
-    new,  # M + (E - MB - (MB)^T + M^2)/2
+    M_high,
+    M_low,
+    N_high,  # M/2 - B
+    N_low,
+    new_M_high,  # M + (E - MB - (MB)^T + M^2)/2
+    new_M_low,
+    new_N_high,
+    new_N_low,
     size_earlier,  # float32 (matrices,): largest entry of the residual two iterations before
     size_before,  # of the one before
     size,  # of this one; infinite when the iteration does not get on
     BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
-    """One quasi-Newton iteration; with Y = M (M/2 - B) the residual is E + Y + Y^T."""
+    """One quasi-Newton iteration: the residual is E + MN + (MN)^T."""
     matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
-    M_at, B_at = _square(old, row), _square(slope, row)
-    M = tl.load(_at(M_at, i, j))
-    if before <= _ENOUGH:
-        tl.atomic_max(size + matrix, before)
-    elif (before > _PROGRESS * earlier) | (before >= 1e3):
-        tl.atomic_max(size + matrix, before + float("inf"))
-    else:
-        above = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (i, j)
-        below = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (j, i)
-        for start in range(0, M_at[1], BLOCK):
-            k = start + tl.arange(0, BLOCK)
-            right = 0.5 * tl.load(_at(M_at, k, j)) - tl.load(_at(B_at, k, j))
-            above = tl.dot(tl.load(_at(M_at, i, k)), right, above, input_precision="tf32x3")
-            right = 0.5 * tl.load(_at(M_at, k, i)) - tl.load(_at(B_at, k, i))
-            below = tl.dot(tl.load(_at(M_at, j, k)), right, below, input_precision="tf32x3")
-        residual = tl.load(_at(_square(error, row), i, j)) + above + tl.trans(below)
-        M = M + 0.5 * residual
-        tl.atomic_max(size + matrix, _largest(residual))
+    Mh, Ml = _square(M_high, row), _square(M_low, row)
+    move = (before > _ENOUGH) & (before <= _PROGRESS * earlier) & (before < 1e3)
     if not (earlier <= _ENOUGH):  # else both workspaces have it
-        _store_mirrored(_square(new, row), i, j, M, M)
+        M = _sum(Mh, Ml, i, j)
+        if move:
+            Nh, Nl = _square(N_high, row), _square(N_low, row)
+            residual = _product_and_mirror(Mh, Ml, Nh, Nl, i, j, BLOCK, DEPTH)
+            residual += tl.load(_at(_square(error, row), i, j))
+            M += 0.5 * residual
+            tl.atomic_max(size + matrix, _largest(residual))
+        _store_split_mirrored(_square(new_M_high, row), _square(new_M_low, row), i, j, M, M)
+        B_at, Nh, Nl = _square(slope, row), _square(new_N_high, row), _square(new_N_low, row)
+        N, N_mirrored = 0.5 * M - tl.load(_at(B_at, i, j)), 0.5 * M - tl.trans(tl.load(_at(B_at, j, i)))
+        _store_split_mirrored(Nh, Nl, i, j, N, N_mirrored)
+    if not move:
+        tl.atomic_max(size + matrix, tl.where(before <= _ENOUGH, before, float("inf")))
 
 
 @triton.jit
@@ -437,7 +485,9 @@ def polar_step(table, tiles, Y, Z, T, Y_new, Z_new, size_before, BLOCK: tl.const
 def choose(
     table,
     tiles,
-    M,
+    inner,  # K
+    M_high,
+    M_low,
     Z,
     bound,
     size,  # of the quasi-Newton iteration's last residual
@@ -449,6 +499,8 @@ def choose(
     U_low,
     Z_high,  # where quasi-Newton failed
     Z_low,
+    D_high,  # U/2a - K, or K^T
+    D_low,
     OVERDAMPED: tl.constexpr,
     VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -458,13 +510,19 @@ def choose(
     There Z comes in two parts too. The skew part A stays, or is (ZA + AZ)/2. A step has S in its M and Z.
     """
     matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Z_at, S_at, A_at = _square(Z, row), _square(symmetric, row), _square(skew, row)
+    K_at, Z_at, S_at, A_at = (
+        _square(inner, row),
+        _square(Z, row),
+        _square(symmetric, row),
+        _square(skew, row),
+    )
     a = tl.load(rates + matrix * 4 * VARIES)
     if tl.load(size + matrix) <= _ENOUGH:
-        U = tl.load(_at(_square(M, row), i, j))
+        U = _sum(_square(M_high, row), _square(M_low, row), i, j)
         if not OVERDAMPED:
             U += a * tl.load(_at(S_at, i, j))
         A = tl.load(_at(A_at, i, j))
+        D = 0.5 * _inverse(a) * U - tl.load(_at(K_at, i, j))
     else:
         scale = tl.sqrt(tl.load(bound + matrix))
         U = tl.load(_at(Z_at, i, j)) / scale
@@ -474,21 +532,25 @@ def choose(
         A = _square_product(A_at, Z_at, i, j, "tf32", BLOCK)
         A -= _square_product(Z_at, A_at, i, j, "tf32", BLOCK)
         A = 0.5 * A / scale
+        D = tl.trans(tl.load(_at(K_at, j, i)))
     _store_split(_square(U_high, row), _square(U_low, row), i, j, U)
-    tl.store(_at(_square(arrived, row), i, j), A)
+    if not OVERDAMPED:
+        _store_split(_square(D_high, row), _square(D_low, row), i, j, D)
+        tl.store(_at(_square(arrived, row), i, j), A)
 
 
 @triton.jit
 def arrival(
     table,
     tiles,  # of s x s matrices, on and above the diagonal
-    inner,  # K
     outer,  # G
     skew,  # A of the momentum that arrives at X'
     U_high,
     U_low,
     Z_high,
     Z_low,
+    D_high,  # U/2a - K, or K^T
+    D_low,
     size,  # of the quasi-Newton iteration's last residual
     rates,  # float32: drift a first
     symmetric,  # S, then S'
@@ -499,36 +561,23 @@ def arrival(
 ):
     """S', the symmetric part of X' P^T: what of the momentum P that arrives points off the manifold.
 
-    Where quasi-Newton failed, S' = (I - V)/a with V the symmetric part of X' X^T = U + a Z K^T, but for E/a.
+    Where quasi-Newton failed, it is (I - V)/a with V the symmetric part of X' X^T = U + a Z K^T, but for E/a.
     """
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Uh, Ul, K_at = _square(U_high, row), _square(U_low, row), _square(inner, row)
     a = tl.load(rates + matrix * 4 * VARIES)
-    rate = tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
-    above = tl.zeros((BLOCK, BLOCK), tl.float32)  # of W or ZK^T, at (i, j)
-    below = tl.zeros((BLOCK, BLOCK), tl.float32)  # at (j, i)
+    converged = tl.load(size + matrix) <= _ENOUGH
+    high = _square(tl.where(converged, U_high, Z_high), row)
+    low = _square(tl.where(converged, U_low, Z_low), row)
+    W = _product_and_mirror(high, low, _square(D_high, row), _square(D_low, row), i, j, BLOCK, DEPTH)
+    Uh, Ul, S_at = _square(U_high, row), _square(U_low, row), _square(symmetric, row)
     U = _sum(Uh, Ul, i, j)
-    if tl.load(size + matrix) <= _ENOUGH:
-        for start in range(0, K_at[1], DEPTH):
-            k = start + tl.arange(0, DEPTH)
-            right = 0.5 * rate * _sum(Uh, Ul, k, j) - tl.load(_at(K_at, k, j))
-            above = tl.dot(_sum(Uh, Ul, i, k), right, above, input_precision="tf32x3")
-            right = 0.5 * rate * _sum(Uh, Ul, k, i) - tl.load(_at(K_at, k, i))
-            below = tl.dot(_sum(Uh, Ul, j, k), right, below, input_precision="tf32x3")
-        S = tl.load(_at(_square(symmetric, row), i, j)) + a * tl.load(_at(_square(outer, row), i, j))
-        S += above + tl.trans(below) - rate * U
+    if converged:
+        S = tl.load(_at(S_at, i, j)) + a * tl.load(_at(_square(outer, row), i, j)) - _inverse(a) * U + W
     else:
-        Zh, Zl = _square(Z_high, row), _square(Z_low, row)
-        for start in range(0, K_at[1], DEPTH):
-            k = start + tl.arange(0, DEPTH)
-            right = tl.trans(tl.load(_at(K_at, j, k)))
-            above = tl.dot(_sum(Zh, Zl, i, k), right, above, input_precision="tf32x3")
-            right = tl.trans(tl.load(_at(K_at, i, k)))
-            below = tl.dot(_sum(Zh, Zl, j, k), right, below, input_precision="tf32x3")
-        V = U + a * above + tl.trans(_sum(Uh, Ul, j, i) + a * below)
-        S = rate * (_identity(i, j, s) - 0.5 * V)
+        V = 0.5 * (U + tl.trans(_sum(Uh, Ul, j, i)) + a * W)
+        S = _inverse(a) * (_identity(i, j, s) - V)
     A = tl.load(_at(_square(skew, row), i, j))
-    _store_mirrored(_square(symmetric, row), i, j, S, S)
+    _store_mirrored(S_at, i, j, S, S)
     part: tl.constexpr = slant.dtype.element_ty
     _store_mirrored(_square(slant, row), i, j, (2.0 * S + A).to(part), (2.0 * S - A).to(part))
 
@@ -563,7 +612,7 @@ def land(
     Uh, Ul, Xh, Xl = _square(U_high, row), _square(U_low, row), _band(X_high, row), _band(X_low, row)
     V = _wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
     a = 1.0 if OVERDAMPED else tl.load(rates + matrix * 4 * VARIES)
-    rate = tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
+    rate = _inverse(a)
     converged = tl.load(size + matrix) <= _ENOUGH
     if not converged:
         Zh, Zl, Ph, Pl = _square(Z_high, row), _square(Z_low, row), _band(P_high, row), _band(P_low, row)
@@ -590,18 +639,16 @@ def examine(
     error,  # s x s workspace: E = X' X'^T - I
     error_high,  # s x s workspace of parts: the same
     size,  # float32 (matrices,): largest entry of E
-    TALL: tl.constexpr,
-    WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
     """How far X' is from the manifold, in float32: two parts would leave 2^-17 of the diagonal in doubt."""
-    matrix, row, s, i, j = _matrix(table, tiles, TALL, WIDE)
+    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     X = _band(landed, row)
     E = -_identity(i, j, s)
     for start in range(0, X[1], DEPTH):
         k = start + tl.arange(0, DEPTH)
-        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time
-        part = tl.zeros((TALL, WIDE), tl.float32)
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)  # as in products
         columns = tl.trans(tl.load(_at(X, j, k)))
         E += tl.dot(tl.load(_at(X, i, k)), columns, part, input_precision="tf32x3")
     _store_mirrored(_square(error, row), i, j, E, E)
@@ -650,9 +697,9 @@ def correction(
         S = tl.load(_at(_square(symmetric, row), i, j))
         if not (tl.load(landing_size + matrix) <= _ENOUGH):
             a = tl.load(rates + matrix * 4 * VARIES)
-            S += tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0) * E
+            S += _inverse(a) * E
         T = S - 0.25 * (above + tl.trans(below))
-        _store_split_mirrored(_square(T_high, row), _square(T_low, row), i, j, T)
+        _store_split_mirrored(_square(T_high, row), _square(T_low, row), i, j, T, T)
 
 
 @triton.jit

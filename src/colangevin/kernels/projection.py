@@ -120,19 +120,19 @@ class Matrices:
 
         momentum = not overdamped
         self._split = over(_bands, kernel.split, OVERDAMPED=overdamped)
-        self._inner = over(_inner, kernel.products, DEPTH=_LONG)
+        self._inner = over(_squares, kernel.products, DEPTH=_LONG)
         self._halves = over(_uppers, kernel.halves)
         self._tangent = over(_bands, kernel.tangent, DEPTH=_SHORT)
         self._products = over(_products, kernel.products, DEPTH=_LONG)
         self._gram = over(_uppers, kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
-        self._quasi_newton = over(_uppers, kernel.quasi_newton, num_stages=2)
+        self._quasi_newton = over(_uppers, kernel.quasi_newton, DEPTH=_SHORT)
         self._polar_start = over(_squares, kernel.polar_start)
         self._polar_factor = over(_squares, kernel.polar_factor, num_stages=2)
         self._polar_step = over(_squares, kernel.polar_step, num_stages=2)
         self._choose = over(_squares, kernel.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
         self._arrival = over(_uppers, kernel.arrival, VARIES=varies, DEPTH=_SHORT)
         self._land = over(_bands, kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
-        self._examine = over(_long_uppers, kernel.examine, DEPTH=_SHORT)
+        self._examine = over(_uppers, kernel.examine, DEPTH=_SHORT)
         self._correction = over(_uppers, kernel.correction, MOMENTUM=momentum, VARIES=varies)
         self._correct = over(_bands, kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
 
@@ -147,11 +147,11 @@ class Matrices:
         """Project the momenta."""
         bands = self._parts(4, self.band_size)
         K, S, A = torch.empty(3, self.square_size, device=self.device)
-        S_parts = self._parts(2, self.square_size)
+        S_high, S_low, *D = self._parts(4, self.square_size)
         self._run(self._split, bands[0], *bands)
         self._run(self._inner, *bands, K, K)
-        self._run(self._halves, K, S, A, *S_parts)
-        self._run(self._tangent, *bands[:2], *S_parts)
+        self._run(self._halves, K, S, A, S_high, S_low, *D)
+        self._run(self._tangent, *bands[:2], S_high, S_low)
 
     def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
         """Follow the momenta, once projected, and land on the manifold; or land from ``ahead``."""
@@ -159,32 +159,33 @@ class Matrices:
         if ahead is None:
             ahead = rates  # no kernel reads it
         bands, landed_parts = self._parts(4, self.band_size), self._parts(2, self.band_size)
-        U_high, U_low, Z_high, Z_low, E_high, C_high, L = self._parts(7, self.square_size)
-        K, G, S, A, E, B, M, spare, *polar = torch.empty(13, self.square_size, device=self.device)
+        U, D, Z, M, spare = (self._parts(count, self.square_size) for count in (2, 2, 2, 4, 4))
+        # M and spare hold the iteration's M and M/2 - B
+        E_high, C_high, L = self._parts(3, self.square_size)
+        K, G, S, A, E, B, arrived, *polar = torch.empty(12, self.square_size, device=self.device)
         zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
         bound, last, *sizes = zeros
         earlier = torch.full_like(bound, float("inf"))
 
         self._run(self._split, ahead, *bands)
         self._run(self._products, *bands, K, G)
-        self._run(self._halves, K, S, A, U_high, U_low)
-        self._run(self._gram, G, S, A, rates, E, B, M, sizes[0], bound)
+        self._run(self._halves, K, S, A, *U, *D)
+        self._run(self._gram, G, S, A, *U, *D, rates, E, B, *M, sizes[0], bound)
         for k in range(_QUASI_NEWTON):
-            self._run(self._quasi_newton, E, B, M, spare, earlier, sizes[k], sizes[k + 1])
+            self._run(self._quasi_newton, E, B, *M, *spare, earlier, sizes[k], sizes[k + 1])
             M, spare, earlier = spare, M, sizes[k]
         size = sizes[_QUASI_NEWTON]
         if solves.watched():
             self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
-        Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
-        chosen = (U_high, U_low, Z_high, Z_low)
-        self._run(self._choose, M, Z, bound, size, S, A, rates, spare, *chosen)
+        root = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
+        self._run(self._choose, K, *M[:2], root, bound, size, S, A, rates, arrived, *U, *Z, *D)
         if momentum:
-            self._run(self._arrival, K, G, spare, *chosen, size, rates, S, L)
+            self._run(self._arrival, G, arrived, *U, *Z, *D, size, rates, S, L)
         landed = torch.empty(self.band_size, device=self.device)
-        self._run(self._land, ahead, *bands, *chosen, size, rates, landed, *landed_parts)
+        self._run(self._land, ahead, *bands, *U, *Z, size, rates, landed, *landed_parts)
         self._run(self._examine, landed, E, E_high, last)
-        self._run(self._correction, E, E_high, C_high, S, L, size, rates, U_high, U_low)
-        self._run(self._correct, landed, *landed_parts, C_high, U_high, U_low, last)
+        self._run(self._correction, E, E_high, C_high, S, L, size, rates, *U)
+        self._run(self._correct, landed, *landed_parts, C_high, *U, last)
 
     def _note(self, sizes: Tensor) -> None:
         """Count quasi-Newton's iterations by the residuals before each, without waiting for the device."""
@@ -221,26 +222,11 @@ def _uppers(matrix: Matrix) -> tuple[Shape, Places]:
     return shape, [(i, j) for i, j in places if i <= j]
 
 
-def _inner(matrix: Matrix) -> tuple[Shape, Places]:
-    """Those of an s x s matrix whose entries are long sums: wide where s allows, so that less is read."""
-    high, _ = matrix.padded
-    wide = _TILE if high % _WIDE else _WIDE
-    places = [(i, j) for i in range(high // _TILE) for j in range(high // wide)]
-    return (("TALL", _TILE), ("WIDE", wide)), places
-
-
-def _long_uppers(matrix: Matrix) -> tuple[Shape, Places]:
-    """Of these, those with entries on or above the diagonal."""
-    shape, places = _inner(matrix)
-    wide = dict(shape)["WIDE"]
-    return shape, [(i, j) for i, j in places if i * _TILE < (j + 1) * wide]
-
-
 def _products(matrix: Matrix) -> tuple[Shape, Places]:
-    """All of one, and below it those of another with entries on or above the diagonal."""
-    shape, places = _inner(matrix)
+    """All of an s x s matrix, and below it those of another on and above its diagonal."""
+    shape, places = _squares(matrix)
     below = matrix.padded[0] // _TILE
-    return shape, [*places, *((below + i, j) for i, j in _long_uppers(matrix)[1])]
+    return shape, [*places, *((below + i, j) for i, j in places if i <= j)]
 
 
 def _bands(matrix: Matrix) -> tuple[Shape, Places]:
