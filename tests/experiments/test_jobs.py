@@ -13,6 +13,7 @@ def test_jobs_cover_everything_once_and_have_files_of_their_own(what):
     expected = [(p.name, m.name, run) for p in what.parts for m in p.methods for run in range(what.runs)]
     assert sorted(covered) == sorted(expected)
     assert len({job.name for job in made}) == len({job.slug for job in made}) == len(made)
+    assert all(job.slug.isascii() for job in made)
 
 
 def test_a_stacked_part_is_one_job_under_its_own_name():

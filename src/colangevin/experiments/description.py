@@ -18,9 +18,13 @@ __all__ = [
 ]
 
 
+_GREEK = str.maketrans({"γ": "gamma", "λ": "lambda", "τ": "tau"})
+
+
 def slug(name: str) -> str:
-    """A name as a file name."""
-    return "".join(c if c.isalnum() else "-" for c in name.lower())
+    """A name as a file name, in letters that every file system takes."""
+    plain = name.lower().translate(_GREEK)
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in plain)
 
 
 @dataclass(frozen=True)
