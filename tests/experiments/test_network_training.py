@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from colangevin.experiments import network_training
 from colangevin.experiments.description import ImageProblem, Method, TextProblem
 from colangevin.experiments.network_training import NetworkTraining, score
 from colangevin.experiments.randomness import Draw, seeded
@@ -90,7 +91,7 @@ def test_sgd_is_that_of_torch(problem):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
 
 
-def test_training_loss_and_accuracy_are_those_of_the_steps():
+def test_training_loss_and_accuracy_are_those_of_the_steps(monkeypatch):
     made = training(WORDS)
     seen = []
 
@@ -99,7 +100,7 @@ def test_training_loss_and_accuracy_are_those_of_the_steps():
         seen.append((float(loss.detach()) * y.numel(), int((logits.argmax(-1) == y).sum()), y.numel()))
         return score(logits, y)
 
-    made._score = spy
+    monkeypatch.setattr(network_training, "score", spy)
     made.advance()
     losses, right, count = (sum(column) for column in zip(*seen, strict=True))
     measured = dict(zip(made.task.curves, made.measure().flatten().tolist(), strict=True))
@@ -128,6 +129,19 @@ def test_constraints_hold_throughout(number):
     for name, values in zip(names, spectra[0, 0], strict=True):
         finite = values[~torch.from_numpy(values).isnan().numpy()]
         assert (abs(finite - 1).max() < 1e-4) == (name not in free)
+
+
+def test_of_many_singular_values_some_are_kept_the_largest_and_the_smallest_among_them(monkeypatch):
+    made = training()
+    names, whole = made.spectra()
+    monkeypatch.setattr(network_training, "_SPECTRUM", 5)
+    _, thin = made.spectra()
+    assert thin.shape == (1, 1, len(names), 5)
+    for values, kept in zip(whole[0, 0], thin[0, 0], strict=True):
+        values, kept = values[~np.isnan(values)], kept[~np.isnan(kept)]
+        assert len(kept) == min(5, len(values))
+        assert set(kept) <= set(values)
+        assert (kept[0], kept[-1]) == (values[0], values[-1])
 
 
 def test_without_a_constraint_nothing_is_violated():

@@ -4,9 +4,8 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +21,6 @@ from colangevin.experiments.images import Images
 from colangevin.experiments.randomness import Draw, seeded
 from colangevin.experiments.sources import Progress
 from colangevin.experiments.text import Text
-from colangevin.kernels import has_triton
 from colangevin.noise import stream
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.param_groups import Rules, choose
@@ -32,6 +30,8 @@ __all__ = ["NetworkTraining", "score"]
 # Steps of a size that are taken one by one before they are captured: they compile kernels, choose
 # convolutions and make the optimizer's state.
 _EAGER = 3
+# Singular values of a weight that are kept, evenly by rank where there are more.
+_SPECTRUM = 128
 
 
 class Task(Protocol):
@@ -101,8 +101,6 @@ class NetworkTraining:
             else Text(problem, device, progress)
         )
         self._clip = problem.clip if isinstance(problem, TextProblem) else 0.0
-        compiles = isinstance(problem, TextProblem) and device.type == "cuda" and has_triton()
-        self._score = _compiled_score() if compiles else score
         self.epoch = 0
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
@@ -190,7 +188,7 @@ class NetworkTraining:
         """Differentiate the loss of the next batch and move the weights, without waiting for the device."""
         x, y = self.task.batch(self._start, size)
         with _coarse_products():
-            loss, right = self._score(self._logits(x), y)
+            loss, right = score(self._logits(x), y)
             grads = torch.autograd.grad(loss + self._penalty(), self.weights)
         torch._foreach_copy_(self._grads, grads)
         if self._clip:
@@ -264,7 +262,7 @@ class NetworkTraining:
 
     @torch.no_grad()
     def spectra(self) -> tuple[list[str], NDArray[np.float32]]:
-        """Names of all weights that are matrices, and their singular values, the largest first.
+        """Names of all weights that are matrices, and singular values of each, the largest first.
 
         Returns:
             The names, and an array of shape (1, 1, weights, most) that ends in NaN where one has fewer, and
@@ -273,12 +271,13 @@ class NetworkTraining:
         named = {
             name: weight.flatten(1) for name, weight in self.model.named_parameters() if weight.dim() > 1
         }
-        most = max(min(matrix.shape) for matrix in named.values())
+        most = min(_SPECTRUM, max(min(matrix.shape) for matrix in named.values()))
         table = np.full((1, 1, len(named), most), np.nan, np.float32)
         for number, matrix in enumerate(named.values()):
             if bool(matrix.isfinite().all()):
-                values = torch.linalg.svdvals(matrix)
-                table[0, 0, number, : len(values)] = values.cpu().numpy()
+                values = torch.linalg.svdvals(matrix).cpu()
+                kept = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
+                table[0, 0, number, : len(kept)] = values[kept].numpy()
         return list(named), table
 
     # ---- checkpoints -----------------------------------------------------------------------------
@@ -308,12 +307,6 @@ def score(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Mean loss in float32, and how many targets have the largest logit."""
     loss = cross_entropy(logits.flatten(0, -2).float(), y.flatten())
     return loss, (logits.argmax(-1) == y).sum()
-
-
-@cache
-def _compiled_score() -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """:func:`score` in few passes over the logits: with many words they are most of what a step reads."""
-    return torch.compile(score, dynamic=True)
 
 
 def _optimizer(method: Method, groups: list[dict[str, Any]], lr: Tensor, seed: int) -> ConstrainedOptimizer:
