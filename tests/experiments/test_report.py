@@ -304,14 +304,33 @@ def test_networks_have_curves_and_singular_values_on_the_page(unfinished):
     assert {"resnet34.pictures.curves.svg", "resnet34.words.spectra.svg", "resnet34.parts.svg"} <= drawn
 
 
-def test_a_claim_without_a_run_of_its_method_is_not_judged(tmp_path, small_data):
+def test_a_method_without_a_run_has_no_verdict_and_no_button(tmp_path, small_data):
     what = networks()
     stored = Folder(tmp_path, what.name)
     stored.open(what, CPU, ["colangevin"], resume=False)
     assert runner.run(what, stored, CPU, Nobody(), lambda: False, "*: SGD-m, run 1")
     assert load(tmp_path)[0].findings == []
+    report.write(tmp_path)
+    assert browse(tmp_path / "report.html", BUTTONS, tmp_path, 1200) == {"buttons": ["SGD-m"]}
 
 
+_ENDING = """
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify({ ...seen, errors });
+  document.body.append(out);
+});
+</script>
+"""
+BUTTONS = (
+    PROBE.partition("  for (const id of")[0]
+    + """
+  await wait("curves", () => get("resnet34-curves")?.data);
+  const buttons = [...get("resnet34-curves").closest(".card").querySelectorAll(".legend button")];
+  seen.buttons = buttons.filter((button) => button.offsetParent).map((button) => button.textContent);
+"""
+    + _ENDING
+)
 NETWORKS = (
     PROBE.partition("  for (const id of")[0]
     + """
@@ -327,13 +346,8 @@ NETWORKS = (
   seen.linesOfWords = curves.data.filter((trace) => trace.fill !== "toself").length;
   seen.wordLayers = spectra.data[0].x.length;
   seen.wide = document.documentElement.scrollWidth > window.innerWidth;
-  const out = document.createElement("pre");
-  out.id = "seen";
-  out.textContent = JSON.stringify({ ...seen, errors });
-  document.body.append(out);
-});
-</script>
 """
+    + _ENDING
 )
 
 

@@ -84,8 +84,10 @@
   const redraw = (...divs) => divs.filter((div) => div.dataset.drawn).forEach(draw);
 
   // Buttons for the methods under a plot; a method that is switched off is gone from all plots of the experiment.
+  // Those that no run of has come to an end keep their colour and have no button.
   const legend = (experiment, state) => {
     const node = make("div", { class: "legend" });
+    const ran = (i) => experiment.parts.some((part) => Object.values(part.values).some((v) => finite(v[i] ?? []).length));
     experiment.parts[0].methods.forEach((name, i) => {
       const style = { solid: "solid", dash: "dashed", dot: "dotted" }[dash(i)];
       const swatch = make("span", { class: "swatch", style: `border-top: 3px ${style} ${colour(i)}` });
@@ -94,7 +96,9 @@
         state.legends.forEach((other) => other.children[i].setAttribute("aria-pressed", String(!state.hidden.has(i))));
         redraw(...state.divs);
       };
-      node.append(make("button", { type: "button", "aria-pressed": "true", onclick }, swatch, name));
+      const button = make("button", { type: "button", "aria-pressed": "true", onclick }, swatch, name);
+      button.hidden = !ran(i);
+      node.append(button);
     });
     state.legends.push(node);
     return node;
