@@ -27,7 +27,7 @@ COLOURS = (
 _STYLE = {
     "svg.hashsalt": "colangevin",
     "svg.fonttype": "none",
-    "savefig.dpi": 160,  # of points that are drawn as pixels
+    "savefig.dpi": 100,  # of points that are drawn as pixels
     "font.size": 9.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
