@@ -14,7 +14,7 @@ from colangevin.optim.entry import Entry
 if TYPE_CHECKING:
     from colangevin.kernels.fused import Fused
 
-__all__ = ["Family", "family", "has_triton", "mover"]
+__all__ = ["Family", "family", "mover"]
 
 #: what parameters have to share to be moved together
 Family = tuple[object, ...]
@@ -25,8 +25,7 @@ _INTERPRETED = False  # tests let Triton's interpreter take CPU tensors
 
 
 @functools.cache
-def has_triton() -> bool:
-    """Whether kernels can be compiled here."""
+def _triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
@@ -41,7 +40,7 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
         A key that parameters moved together share, or None.
     """
     weight, grad, constraint = entry.parameter, entry.grad, entry.constraint
-    if not (weight.is_cuda or _INTERPRETED) or not has_triton() or not _regular(dynamics):
+    if not (weight.is_cuda or _INTERPRETED) or not _triton() or not _regular(dynamics):
         return None
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         return None
