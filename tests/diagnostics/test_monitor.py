@@ -160,7 +160,10 @@ def test_replicas_are_chains_with_temperatures_of_their_own():
     for group in report.groups:
         assert group.temperature == (0.1, 0.4)
         assert group.kinetic.value == pytest.approx(1, abs=max(0.1, 5 * group.kinetic.error))
-    assert 1 < report.convergence()["loss"].ess < 1500
+    # chains of different temperatures have different means, and do not pass for draws from one law
+    convergence = report.convergence()["loss"]
+    assert convergence.rhat > 1.1
+    assert 1 < convergence.ess < 100
     assert monitor.to_arviz().posterior["loss"].shape == (3, 500)
 
 
