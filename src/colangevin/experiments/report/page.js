@@ -84,7 +84,7 @@
   const redraw = (...divs) => divs.filter((div) => div.dataset.drawn).forEach(draw);
 
   // Buttons for the methods under a plot; a method that is switched off is gone from all plots of the experiment.
-  // Those that no run of has come to an end keep their colour and have no button.
+  // A method that has no finished run keeps its colour and has no button.
   const legend = (experiment, state) => {
     const node = make("div", { class: "legend" });
     const ran = (i) => experiment.parts.some((part) => Object.values(part.values).some((v) => finite(v[i] ?? []).length));
