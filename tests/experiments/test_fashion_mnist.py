@@ -2,12 +2,13 @@ import gzip
 import hashlib
 import io
 import urllib.error
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from colangevin.experiments import fashion_mnist, sources
+from colangevin.experiments import data, fashion, fashion_mnist, sources
 from colangevin.experiments.sources import DataError
 
 
@@ -122,13 +123,47 @@ def test_a_changed_file_is_refused_by_name(machine):
         fashion_mnist.load()
 
 
-def test_split_trains_on_the_first_images_and_tests_on_all_others(machine):
+def split(how, train=5, test=15, seed=0):
+    return fashion_mnist.split(train, test, how, torch.Generator().manual_seed(seed))
+
+
+def test_split_of_the_first_images_and_all_others(machine):
     fill(machine)
     official = fashion_mnist.load()
-    classes = torch.cat([official["train"][1], official["t10k"][1]])
-    x, y, x_test, y_test = fashion_mnist.split(5, 15)
+    x, y, x_test, y_test = split("first")
     assert (x.shape, x_test.shape) == ((5, 784), (15, 784))
-    assert torch.equal(torch.cat([y, y_test]), classes)
+    assert torch.equal(torch.cat([y, y_test]), torch.cat([official["train"][1], official["t10k"][1]]))
     assert torch.equal((x[:, 0] * 255).round().long(), y)
     assert float(x_test.max()) == 1.0
-    assert torch.equal(fashion_mnist.split(3, 8)[3], official["t10k"][1])
+
+
+def test_split_with_the_official_sets_exchanged(machine):
+    fill(machine)
+    official = fashion_mnist.load()
+    _, y, _, y_test = split("exchanged", 8, 12)
+    assert torch.equal(y, official["t10k"][1])
+    assert torch.equal(y_test, official["train"][1])
+
+
+def test_split_drawn_by_seed_uses_every_image_once(machine):
+    fill(machine)
+    official = fashion_mnist.load()
+    pixels = torch.cat([official["train"][0], official["t10k"][0]])
+    x, y, x_test, y_test = split("drawn")
+    assert torch.equal((x[:, 0] * 255).round().long(), y)
+    drawn = (torch.cat([x, x_test]) * 255).round().byte()
+    assert sorted(map(tuple, drawn.tolist())) == sorted(map(tuple, pixels.tolist()))
+    assert not torch.equal(drawn, pixels)
+    assert all(torch.equal(a, b) for a, b in zip(split("drawn"), (x, y, x_test, y_test), strict=True))
+    assert not torch.equal(split("drawn", seed=1)[0], x)
+
+
+def test_data_of_an_experiment_are_drawn_once_or_for_each_run_and_centred_on_demand(machine):
+    fill(machine)
+    problem = replace(fashion.PROBLEM, train=5, test=15)
+    once = data.prepare(problem, runs=2, seed=0)
+    each = data.prepare(replace(problem, one_data_set=False, centred=True), runs=2, seed=0)
+    assert (once.x.shape, each.x.shape) == ((1, 5, 784), (2, 5, 784))
+    assert torch.equal(each.x[0], 2 * once.x[0] - 1)
+    assert torch.equal(each.x_test[0], 2 * once.x_test[0] - 1)
+    assert not torch.equal(each.x[0], each.x[1])

@@ -14,6 +14,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     four_turn.PENALTY,
     fashion.FASHION,
     fashion.GRID,
+    fashion.READINGS,
     cifar.RESNET,
     cifar.SHORT,
     cifar.PENALTY,

@@ -51,14 +51,20 @@ def prepare(problem: Problem, runs: int, seed: int, progress: Progress | None = 
     Returns:
         The data, on the CPU.
     """
-    if problem.data == "fashion-mnist":
-        parts = fashion_mnist.split(problem.train, problem.test, progress)
-        return Data(*(part.unsqueeze(0) for part in parts))
-    spiral = _SPIRALS[problem.data]
-    sets = []
-    for run in range(1 if problem.one_data_set else runs):
-        source = generator(seed, Draw.DATA, run)
-        training = spiral(problem.train, generator=source)
-        sets.append((*training, *spiral(problem.test, generator=source)))
+    count = 1 if problem.one_data_set else runs
+    sets = [_one_set(problem, seed, run, progress) for run in range(count)]
     x, y, x_test, y_test = (torch.stack(parts) for parts in zip(*sets, strict=True))
     return Data(x, y, x_test, y_test)
+
+
+def _one_set(
+    problem: Problem, seed: int, run: int, progress: Progress | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    if problem.data == "fashion-mnist":
+        source = generator(seed, Draw.SPLIT, run)
+        x, y, x_test, y_test = fashion_mnist.split(
+            problem.train, problem.test, problem.split, source, progress
+        )
+        return (2 * x - 1, y, 2 * x_test - 1, y_test) if problem.centred else (x, y, x_test, y_test)
+    source, spiral = generator(seed, Draw.DATA, run), _SPIRALS[problem.data]
+    return *spiral(problem.train, generator=source), *spiral(problem.test, generator=source)

@@ -75,6 +75,9 @@ class Problem:
         depth: hidden layers.
         width: units of each.
         one_data_set: whether all runs share one data set instead of drawing their own.
+        split: of images into those to train on and those to test on, as
+            :func:`colangevin.experiments.fashion_mnist.split` has it.
+        centred: whether pixels lie between -1 and 1 instead of 0 and 1.
         reduction: of the loss over a batch.
         steps: of an epoch; None for a pass over the training set, without a last batch that is not full: what
             is measured follows it, and would show the noise of a small batch.
@@ -87,6 +90,8 @@ class Problem:
     depth: int
     width: int
     one_data_set: bool = False
+    split: Literal["drawn", "first", "exchanged"] = "drawn"
+    centred: bool = False
     reduction: Literal["mean", "sum"] = "mean"
     steps: int | None = None
 

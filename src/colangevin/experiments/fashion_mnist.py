@@ -99,23 +99,27 @@ def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
     return sets
 
 
-def split(train: int, test: int, progress: Progress | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Few images to train on and many to test on, as in the paper.
+def split(
+    train: int, test: int, how: str, source: torch.Generator, progress: Progress | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Few images to train on and many others to test on, as in the paper, which does not say which.
 
     Args:
-        train: images to train on, the first of the official training set; the paper has 10,000.
-        test: images to test on, the last of all 70,000; with 60,000 all that are left, the official test set
-            among them.
+        train: images to train on; the paper has 10,000.
+        test: images to test on; the paper has 60,000.
+        how: ``drawn``, both from all 70,000; ``first``, the first and the last of all, the official training
+            set before the official test set; ``exchanged``, the same with the test set first.
+        source: draws, where anything is drawn.
         progress: told how a download goes.
 
     Returns:
         Training pixels between 0 and 1, training classes, test pixels, test classes.
     """
     sets = load(progress)
-    pixels, classes = (torch.cat(both) for both in zip(sets["train"], sets["t10k"], strict=True))
-    return (
-        pixels[:train].float() / 255,
-        classes[:train],
-        pixels[len(pixels) - test :].float() / 255,
-        classes[len(classes) - test :],
-    )
+    order = ("t10k", "train") if how == "exchanged" else ("train", "t10k")
+    pixels, classes = (torch.cat([sets[name][i] for name in order]) for i in (0, 1))
+    rows = torch.arange(len(classes))
+    if how == "drawn":
+        rows = torch.randperm(len(classes), generator=source)
+    mine, others = rows[:train], rows[len(rows) - test :]
+    return pixels[mine].float() / 255, classes[mine], pixels[others].float() / 255, classes[others]
