@@ -3,22 +3,28 @@ r"""Orthogonality steps on the GPU: every matrix of a model in each launch, noth
 Matrices are worked on as :math:`X = Q^T \in R^{s \times r}`, :math:`X X^T = I`: the layout of a wide weight.
 A step with momentum P and drift a is
 
-1. S and A, the symmetric and the skew part of :math:`X P^T`;
+1. :math:`K = X P^T`, with its symmetric part S and its skew part A, and :math:`G = P P^T`;
 2. with the projected momentum :math:`\hat P = P - S X` the target :math:`\bar X = X + a \hat P` has
    :math:`\bar X \bar X^T = I + a^2 \hat P \hat P^T` and :math:`X \bar X^T = I + a A`; since :math:`\hat P
-   \hat P^T = P P^T - S^2 + A S - S A`, the projection itself is never computed;
-3. quasi-Newton in Gram form for M, :math:`X' = \bar X - M X = X + a P - (M + a S) X`; where that does not
-   converge, Newton-Schulz for :math:`Z = (\bar X \bar X^T)^{-1/2}`, :math:`X' = Z \bar X = (Z - a Z S) X +
-   a Z P`; each matrix stops for itself;
-4. :math:`E = X' X'^T - I`, and S anew for the momentum that arrived at X';
+   \hat P^T = G + S D + (S D)^T` with :math:`D = S/2 - K`, the projection itself is never computed;
+3. quasi-Newton in Gram form for M, :math:`X' = \bar X - M X = X + a P - U X`, :math:`U = M + a S`; where
+   that does not converge, Newton-Schulz for :math:`Z = (\bar X \bar X^T)^{-1/2}`, :math:`X' = Z \bar X =
+   (Z - a Z S) X + a Z P`; each matrix stops for itself;
+4. :math:`E = X' X'^T - I`, and S' of the momentum that arrives at X', :math:`P - U X / a`: in Gram form too,
+   :math:`S' = S + a G - U/a + W + W^T` with :math:`W = U (U/2a - K)`;
 5. :math:`X'' = (I - \frac12 E + \frac38 E^2) X'`, which turns an error e into :math:`\frac5{16} e^3`, and
    the momentum's projection there.
+
+Only K, G, U X, E and what 5 multiplies with X' are products of long matrices; all others are s x s.
 
 A matrix for which all of this fails (a step thousands of times too long) stays where it was and loses its
 momentum. The overdamped step has no momentum and enters at 3 with the step itself for aP.
 
-Products use the matrix units at bfloat16's rate and float32's precision: a number is the sum of two bfloat16,
-high and low, and of the four products of two such sums the smallest is left out, which is 2^-17 of the whole.
+Products use the matrix units at the rate of 16-bit numbers and at float32's precision: a number is the sum of
+two bfloat16, high and low, and of the four products of two such sums the smallest is left out, which is 2^-17
+of the whole. X', of which no entry is larger than 1, is the sum of two float16, times a number, which is as
+good as float32; so is what it is multiplied by.
+
 Workspaces are padded with zeros to whole tiles, so that nothing there needs a mask. Every kernel takes the
 same table of matrices and a list of the tiles its programs work on.
 """
@@ -45,6 +51,10 @@ _NEAR = tl.constexpr(NEAR)
 #: largest error that the last correction is trusted with
 REACH = 1e-2
 _REACH = tl.constexpr(REACH)
+# what X' and C are multiplied by as float16, and what the entries of T come up to
+_X_UNIT = tl.constexpr(4096.0)
+_C_UNIT = tl.constexpr(65536.0)
+_T_LARGEST = tl.constexpr(1024.0)
 
 
 @triton.jit
@@ -92,9 +102,19 @@ def _store_split(high, low, i, j, value):
 
 @triton.jit
 def _store_mirrored(matrix, i, j, value, mirrored):
-    """Write a tile and, on the other side of the diagonal, the mirror image of another."""
-    tl.store(_at(matrix, i, j), value)
-    tl.store(_at(matrix, j, i), tl.trans(mirrored))
+    """Write what of a tile is above the diagonal and, on the other side, the mirror image of another."""
+    tl.store(_at(matrix, i, j), value, mask=i[:, None] <= j[None, :])
+    tl.store(_at(matrix, j, i), tl.trans(mirrored), mask=i[None, :] < j[:, None])
+
+
+@triton.jit
+def _store_split_mirrored(high, low, i, j, value, mirrored):
+    """The same in two parts."""
+    part: tl.constexpr = high[0].dtype.element_ty
+    top, mirrored_top = value.to(part), mirrored.to(part)
+    _store_mirrored(high, i, j, top, mirrored_top)
+    rest, mirrored_rest = value - top.to(tl.float32), mirrored - mirrored_top.to(tl.float32)
+    _store_mirrored(low, i, j, rest.to(part), mirrored_rest.to(part))
 
 
 @triton.jit
@@ -118,11 +138,23 @@ def _identity(i, j, s):
 
 
 @triton.jit
+def _inverse(a):
+    """1/a, or 0 for 0."""
+    return tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
+
+
+@triton.jit
 def _largest(value):
     """Largest absolute entry of a tile; infinity when one is NaN."""
     size = tl.abs(value)
     size = tl.where(size == size, size, float("inf"))
     return tl.max(tl.max(size, 1), 0)
+
+
+@triton.jit
+def _sum(high, low, i, j):
+    """A tile that is in two parts."""
+    return tl.load(_at(high, i, j)).to(tl.float32) + tl.load(_at(low, i, j)).to(tl.float32)
 
 
 @triton.jit
@@ -163,6 +195,32 @@ def _square_product(left, right, i, j, PRECISION: tl.constexpr, BLOCK: tl.conste
 
 
 @triton.jit
+def _product_and_mirror(
+    left_high, left_low, right_high, right_low, i, j, BLOCK: tl.constexpr, DEPTH: tl.constexpr
+):
+    """Tile (i, j) of L R + (L R)^T for two s x s matrices in two parts each."""
+    above = tl.zeros((BLOCK, BLOCK), tl.float32)  # L R at (i, j)
+    below = tl.zeros((BLOCK, BLOCK), tl.float32)  # at (j, i)
+    for start in range(0, left_high[1], DEPTH):
+        k = start + tl.arange(0, DEPTH)
+        above = _split_dot(
+            tl.load(_at(left_high, i, k)),
+            tl.load(_at(left_low, i, k)),
+            tl.load(_at(right_high, k, j)),
+            tl.load(_at(right_low, k, j)),
+            above,
+        )
+        below = _split_dot(
+            tl.load(_at(left_high, j, k)),
+            tl.load(_at(left_low, j, k)),
+            tl.load(_at(right_high, k, i)),
+            tl.load(_at(right_low, k, i)),
+            below,
+        )
+    return above + tl.trans(below)
+
+
+@triton.jit
 def split(
     table,
     tiles,  # of s x r matrices
@@ -191,39 +249,62 @@ def split(
 
 
 @triton.jit
-def inner(
+def products(
     table,
-    tiles,  # of s x s matrices, on and above the diagonal
+    tiles,  # of s x s matrices: all of K, and below them those of G on and above the diagonal
     X_high,
     X_low,
     P_high,
     P_low,
+    inner,  # s x s workspace: K
+    outer,  # s x s workspace: G
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """K = X P^T and G = P P^T."""
+    _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    K, G = _square(inner, row), _square(outer, row)
+    twice = tl.load(tiles + 3 * tl.program_id(0) + 1) * BLOCK >= K[1]  # whether it is a tile of G
+    i -= tl.where(twice, K[1], 0)
+    Lh = _band(tl.where(twice, P_high, X_high), row)
+    Ll = _band(tl.where(twice, P_low, X_low), row)
+    Ph, Pl = _band(P_high, row), _band(P_low, row)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, Ph[1], DEPTH):
+        k = start + tl.arange(0, DEPTH)
+        right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
+        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)
+        total += _split_dot(tl.load(_at(Lh, i, k)), tl.load(_at(Ll, i, k)), right_high, right_low, part)
+    if twice:
+        _store_mirrored(G, i, j, total, total)
+    else:
+        tl.store(_at(K, i, j), total)
+
+
+@triton.jit
+def halves(
+    table,
+    tiles,  # of s x s matrices, on and above the diagonal
+    inner,  # K
     symmetric,  # s x s workspace: S
     skew,  # s x s workspace: A
     S_high,
     S_low,
+    D_high,  # S/2 - K
+    D_low,
     BLOCK: tl.constexpr,
-    DEPTH: tl.constexpr,
 ):
-    """S + A = X P^T, the symmetric and the skew part."""
+    """S and A, the symmetric and the skew part of K, and what gives the projected momentum's P P^T."""
     _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Xh, Xl, Ph, Pl = _band(X_high, row), _band(X_low, row), _band(P_high, row), _band(P_low, row)
-    here = tl.zeros((BLOCK, BLOCK), tl.float32)  # X P^T at (i, j)
-    there = tl.zeros((BLOCK, BLOCK), tl.float32)  # P X^T at (i, j)
-    for start in range(0, Xh[1], DEPTH):
-        k = start + tl.arange(0, DEPTH)
-        left_high, left_low = tl.load(_at(Xh, i, k)), tl.load(_at(Xl, i, k))
-        right_high, right_low = tl.load(_at(Ph, j, k)), tl.load(_at(Pl, j, k))
-        here = _split_dot(left_high, left_low, tl.trans(right_high), tl.trans(right_low), here)
-        left_high, left_low = tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k))
-        right_high, right_low = tl.load(_at(Xh, j, k)), tl.load(_at(Xl, j, k))
-        there = _split_dot(left_high, left_low, tl.trans(right_high), tl.trans(right_low), there)
-    S = 0.5 * (here + there)
+    K = _square(inner, row)
+    here, there = tl.load(_at(K, i, j)), tl.trans(tl.load(_at(K, j, i)))
+    S, A = 0.5 * (here + there), 0.5 * (here - there)
     _store_mirrored(_square(symmetric, row), i, j, S, S)
-    A = 0.5 * (here - there)
     _store_mirrored(_square(skew, row), i, j, A, -A)
-    _store_split(_square(S_high, row), _square(S_low, row), i, j, S)
-    _store_split(_square(S_high, row), _square(S_low, row), j, i, tl.trans(S))
+    _store_split_mirrored(_square(S_high, row), _square(S_low, row), i, j, S, S)
+    D = 0.5 * S
+    _store_split_mirrored(_square(D_high, row), _square(D_low, row), i, j, D - here, D - there)
 
 
 @triton.jit
@@ -260,53 +341,53 @@ def tangent(
 def gram(
     table,
     tiles,  # of s x s matrices, on and above the diagonal
-    P_high,
-    P_low,
+    outer,  # G
     symmetric,  # S
     skew,  # A
+    S_high,
+    S_low,
+    D_high,  # S/2 - K
+    D_low,
     rates,  # float32: drift a first
     error,  # s x s workspace: E = X_bar X_bar^T - I
     slope,  # s x s workspace: B = X X_bar^T
-    M,  # s x s workspace: E/2, where the quasi-Newton iteration begins
+    M_high,  # s x s workspaces: E/2, where the quasi-Newton iteration begins
+    M_low,
+    N_high,  # s x s workspaces: M/2 - B
+    N_low,
     size,  # float32 (matrices,): the largest entry of E
     bound,  # float32 (matrices,): no eigenvalue of X_bar X_bar^T is larger
     OVERDAMPED: tl.constexpr,
     VARIES: tl.constexpr,  # whether there is a row of rates for each matrix
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
-    SHORT: tl.constexpr,  # the same of a sum over s
 ):
-    """E = a^2 (P P^T - S^2 + AS - SA), B = I + a A for a momentum P; 2 S + P P^T, I + S + A for a step P."""
+    """E = a^2 (G + SD + (SD)^T), B = I + a A for a momentum P; G + 2 S, I + S + A for a step P."""
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Ph, Pl = _band(P_high, row), _band(P_low, row)
-    E = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, Ph[1], DEPTH):
-        k = start + tl.arange(0, DEPTH)
-        right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
-        E = _split_dot(tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k)), right_high, right_low, E)
-    identity = _identity(i, j, s)
-    S_at, A_at = _square(symmetric, row), _square(skew, row)
-    B = tl.load(_at(A_at, i, j))
+    E = tl.load(_at(_square(outer, row), i, j))
+    B = tl.load(_at(_square(skew, row), i, j))
     B_mirrored = -B
     if OVERDAMPED:
-        S = tl.load(_at(S_at, i, j))
+        S = tl.load(_at(_square(symmetric, row), i, j))
         E = E + 2.0 * S
         B += S
         B_mirrored += S
     else:
-        for start in range(0, S_at[1], SHORT):
-            k = start + tl.arange(0, SHORT)
-            S, A = tl.load(_at(S_at, i, k)), tl.load(_at(A_at, i, k))
-            E = tl.dot(A - S, tl.load(_at(S_at, k, j)), E, input_precision="tf32x3")
-            E = tl.dot(-S, tl.load(_at(A_at, k, j)), E, input_precision="tf32x3")
+        Sh, Sl, Dh, Dl = _square(S_high, row), _square(S_low, row), _square(D_high, row), _square(D_low, row)
         a = tl.load(rates + matrix * 4 * VARIES)
-        E = a * a * E
+        E = a * a * (E + _product_and_mirror(Sh, Sl, Dh, Dl, i, j, BLOCK, DEPTH))
         B = a * B
         B_mirrored = a * B_mirrored
+    identity = _identity(i, j, s)
+    B += identity
+    B_mirrored += identity
+    M = 0.5 * E
     corner = _square(slope, row)
-    _store_mirrored(corner, i, j, identity + B, identity + B_mirrored)
+    _store_mirrored(corner, i, j, B, B_mirrored)
     _store_mirrored(_square(error, row), i, j, E, E)
-    _store_mirrored(_square(M, row), i, j, 0.5 * E, 0.5 * E)
+    _store_split_mirrored(_square(M_high, row), _square(M_low, row), i, j, M, M)
+    Nh, Nl = _square(N_high, row), _square(N_low, row)
+    _store_split_mirrored(Nh, Nl, i, j, 0.5 * M - B, 0.5 * M - B_mirrored)
     tl.atomic_max(size + matrix, _largest(E))
     whole = tl.abs(identity + E)
     sums = tl.maximum(tl.max(tl.sum(whole, 1), 0), tl.max(tl.sum(whole, 0), 0))
@@ -319,36 +400,39 @@ def quasi_newton(
     tiles,  # on and above the diagonal
     error,  # E
     slope,  # B
-    old,  # M
-    new,  # M + (E - MB - (MB)^T + M^2)/2
+    M_high,
+    M_low,
+    N_high,  # M/2 - B
+    N_low,
+    new_M_high,  # M + (E - MB - (MB)^T + M^2)/2
+    new_M_low,
+    new_N_high,
+    new_N_low,
     size_earlier,  # float32 (matrices,): largest entry of the residual two iterations before
     size_before,  # of the one before
     size,  # of this one; infinite when the iteration does not get on
     BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):
-    """One quasi-Newton iteration; with Y = M (M/2 - B) the residual is E + Y + Y^T."""
+    """One quasi-Newton iteration: the residual is E + MN + (MN)^T."""
     matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
     earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
-    M_at, B_at = _square(old, row), _square(slope, row)
-    M = tl.load(_at(M_at, i, j))
-    if before <= _ENOUGH:
-        tl.atomic_max(size + matrix, before)
-    elif (before > _PROGRESS * earlier) | (before >= 1e3):
-        tl.atomic_max(size + matrix, before + float("inf"))
-    else:
-        above = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (i, j)
-        below = tl.zeros((BLOCK, BLOCK), tl.float32)  # Y at (j, i)
-        for start in range(0, M_at[1], BLOCK):
-            k = start + tl.arange(0, BLOCK)
-            right = 0.5 * tl.load(_at(M_at, k, j)) - tl.load(_at(B_at, k, j))
-            above = tl.dot(tl.load(_at(M_at, i, k)), right, above, input_precision="tf32x3")
-            right = 0.5 * tl.load(_at(M_at, k, i)) - tl.load(_at(B_at, k, i))
-            below = tl.dot(tl.load(_at(M_at, j, k)), right, below, input_precision="tf32x3")
-        residual = tl.load(_at(_square(error, row), i, j)) + above + tl.trans(below)
-        M = M + 0.5 * residual
-        tl.atomic_max(size + matrix, _largest(residual))
+    Mh, Ml = _square(M_high, row), _square(M_low, row)
+    move = (before > _ENOUGH) & (before <= _PROGRESS * earlier) & (before < 1e3)
     if not (earlier <= _ENOUGH):  # else both workspaces have it
-        _store_mirrored(_square(new, row), i, j, M, M)
+        M = _sum(Mh, Ml, i, j)
+        if move:
+            Nh, Nl = _square(N_high, row), _square(N_low, row)
+            residual = _product_and_mirror(Mh, Ml, Nh, Nl, i, j, BLOCK, DEPTH)
+            residual += tl.load(_at(_square(error, row), i, j))
+            M += 0.5 * residual
+            tl.atomic_max(size + matrix, _largest(residual))
+        _store_split_mirrored(_square(new_M_high, row), _square(new_M_low, row), i, j, M, M)
+        B_at, Nh, Nl = _square(slope, row), _square(new_N_high, row), _square(new_N_low, row)
+        N, N_mirrored = 0.5 * M - tl.load(_at(B_at, i, j)), 0.5 * M - tl.trans(tl.load(_at(B_at, j, i)))
+        _store_split_mirrored(Nh, Nl, i, j, N, N_mirrored)
+    if not move:
+        tl.atomic_max(size + matrix, tl.where(before <= _ENOUGH, before, float("inf")))
 
 
 @triton.jit
@@ -360,7 +444,8 @@ def polar_start(
     size,  # of the quasi-Newton iteration's last residual
     Y,
     Z,
-    polar_size,  # float32 (matrices,): 1 for matrices that need the polar factor, else 0
+    wanted,  # float32 (1,): 1 when a matrix needs the polar factor, else 0
+    polar_size,  # float32 (matrices,): 1 for those that do, else 0
     BLOCK: tl.constexpr,
 ):
     """Y = X_bar X_bar^T / bound and Z = I for the matrices on which quasi-Newton failed."""
@@ -373,42 +458,50 @@ def polar_start(
         )
         tl.store(_at(_square(Z, row), i, j), identity)
         tl.atomic_max(polar_size + matrix, 1.0)
+        tl.atomic_max(wanted, 1.0)
+
+
+# Mostly nothing is wanted, and a program that has one number to look at is gone soonest.
 
 
 @triton.jit
-def polar_factor(table, tiles, Y, Z, T, size_before, size, BLOCK: tl.constexpr):
+def polar_factor(table, tiles, wanted, Y, Z, T, size_before, size, BLOCK: tl.constexpr):
     """T = (3 I - Z Y)/2 of a Newton-Schulz iteration, in which every matrix is symmetric."""
-    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    before = tl.load(size_before + matrix)
-    if before > _NEAR:
-        identity = _identity(i, j, s)
-        ZY = _square_product(_square(Z, row), _square(Y, row), i, j, "tf32x3", BLOCK)
-        tl.store(_at(_square(T, row), i, j), 1.5 * identity - 0.5 * ZY)
-        tl.atomic_max(size + matrix, _largest(identity - ZY))
-    else:
-        tl.atomic_max(size + matrix, before)
+    if tl.load(wanted) > 0:
+        matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+        before = tl.load(size_before + matrix)
+        if before > _NEAR:
+            identity = _identity(i, j, s)
+            ZY = _square_product(_square(Z, row), _square(Y, row), i, j, "tf32x3", BLOCK)
+            tl.store(_at(_square(T, row), i, j), 1.5 * identity - 0.5 * ZY)
+            tl.atomic_max(size + matrix, _largest(identity - ZY))
+        else:
+            tl.atomic_max(size + matrix, before)
 
 
 @triton.jit
-def polar_step(table, tiles, Y, Z, T, Y_new, Z_new, size_before, BLOCK: tl.constexpr):
+def polar_step(table, tiles, wanted, Y, Z, T, Y_new, Z_new, size_before, BLOCK: tl.constexpr):
     """Y <- Y T and Z <- T Z of a Newton-Schulz iteration, or copies once it has converged."""
-    matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    before = tl.load(size_before + matrix)
-    Y_at, Z_at, T_at = _square(Y, row), _square(Z, row), _square(T, row)
-    here, there = _at(_square(Y_new, row), i, j), _at(_square(Z_new, row), i, j)
-    if before > _NEAR:
-        tl.store(here, _square_product(Y_at, T_at, i, j, "tf32x3", BLOCK))
-        tl.store(there, _square_product(T_at, Z_at, i, j, "tf32x3", BLOCK))
-    elif before > 0:
-        tl.store(here, tl.load(_at(Y_at, i, j)))
-        tl.store(there, tl.load(_at(Z_at, i, j)))
+    if tl.load(wanted) > 0:
+        matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+        before = tl.load(size_before + matrix)
+        Y_at, Z_at, T_at = _square(Y, row), _square(Z, row), _square(T, row)
+        here, there = _at(_square(Y_new, row), i, j), _at(_square(Z_new, row), i, j)
+        if before > _NEAR:
+            tl.store(here, _square_product(Y_at, T_at, i, j, "tf32x3", BLOCK))
+            tl.store(there, _square_product(T_at, Z_at, i, j, "tf32x3", BLOCK))
+        elif before > 0:
+            tl.store(here, tl.load(_at(Y_at, i, j)))
+            tl.store(there, tl.load(_at(Z_at, i, j)))
 
 
 @triton.jit
 def choose(
     table,
     tiles,
-    M,
+    inner,  # K
+    M_high,
+    M_low,
     Z,
     bound,
     size,  # of the quasi-Newton iteration's last residual
@@ -420,6 +513,8 @@ def choose(
     U_low,
     Z_high,  # where quasi-Newton failed
     Z_low,
+    D_high,  # U/2a - K, where quasi-Newton converged
+    D_low,
     OVERDAMPED: tl.constexpr,
     VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -429,12 +524,19 @@ def choose(
     There Z comes in two parts too. The skew part A stays, or is (ZA + AZ)/2. A step has S in its M and Z.
     """
     matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Z_at, S_at, A_at = _square(Z, row), _square(symmetric, row), _square(skew, row)
+    K_at, Z_at, S_at, A_at = (
+        _square(inner, row),
+        _square(Z, row),
+        _square(symmetric, row),
+        _square(skew, row),
+    )
     a = tl.load(rates + matrix * 4 * VARIES)
     if tl.load(size + matrix) <= _ENOUGH:
-        U = tl.load(_at(_square(M, row), i, j))
+        U = _sum(_square(M_high, row), _square(M_low, row), i, j)
         if not OVERDAMPED:
             U += a * tl.load(_at(S_at, i, j))
+            D = 0.5 * _inverse(a) * U - tl.load(_at(K_at, i, j))
+            _store_split(_square(D_high, row), _square(D_low, row), i, j, D)
         A = tl.load(_at(A_at, i, j))
     else:
         scale = tl.sqrt(tl.load(bound + matrix))
@@ -446,7 +548,64 @@ def choose(
         A -= _square_product(Z_at, A_at, i, j, "tf32", BLOCK)
         A = 0.5 * A / scale
     _store_split(_square(U_high, row), _square(U_low, row), i, j, U)
-    tl.store(_at(_square(arrived, row), i, j), A)
+    if not OVERDAMPED:
+        tl.store(_at(_square(arrived, row), i, j), A)
+
+
+@triton.jit
+def arrival(
+    table,
+    tiles,  # of s x s matrices, on and above the diagonal
+    inner,  # K
+    outer,  # G
+    skew,  # A of the momentum that arrives at X'
+    U_high,
+    U_low,
+    Z_high,
+    Z_low,
+    D_high,  # U/2a - K, where quasi-Newton converged
+    D_low,
+    size,  # of the quasi-Newton iteration's last residual
+    rates,  # float32: drift a first
+    symmetric,  # S, then S'
+    slant,  # s x s workspace of parts: L = 2 S' + A
+    extent,  # float32 (matrices,): largest entry of S'
+    slant_extent,  # of L
+    VARIES: tl.constexpr,
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """S', the symmetric part of X' P^T: what of the momentum P that arrives points off the manifold.
+
+    Where quasi-Newton failed, it is (I - V)/a with V the symmetric part of X' X^T = U + a Z K^T, but for E/a.
+    There K counts in full, since it is a difference of large numbers.
+    """
+    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    a = tl.load(rates + matrix * 4 * VARIES)
+    Uh, Ul, S_at = _square(U_high, row), _square(U_low, row), _square(symmetric, row)
+    if tl.load(size + matrix) <= _ENOUGH:
+        Dh, Dl = _square(D_high, row), _square(D_low, row)
+        S = _product_and_mirror(Uh, Ul, Dh, Dl, i, j, BLOCK, DEPTH) - _inverse(a) * _sum(Uh, Ul, i, j)
+        S += tl.load(_at(S_at, i, j)) + a * tl.load(_at(_square(outer, row), i, j))
+    else:
+        Zh, Zl, K_at = _square(Z_high, row), _square(Z_low, row), _square(inner, row)
+        above = tl.zeros((BLOCK, BLOCK), tl.float32)  # Z K^T at (i, j)
+        below = tl.zeros((BLOCK, BLOCK), tl.float32)  # at (j, i)
+        for start in range(0, K_at[1], DEPTH):
+            k = start + tl.arange(0, DEPTH)
+            right = tl.trans(tl.load(_at(K_at, j, k)))
+            above = tl.dot(_sum(Zh, Zl, i, k), right, above, input_precision="tf32x3")
+            right = tl.trans(tl.load(_at(K_at, i, k)))
+            below = tl.dot(_sum(Zh, Zl, j, k), right, below, input_precision="tf32x3")
+        V = _sum(Uh, Ul, i, j) + a * above + tl.trans(_sum(Uh, Ul, j, i) + a * below)
+        S = _inverse(a) * (_identity(i, j, s) - 0.5 * V)
+    A = tl.load(_at(_square(skew, row), i, j))
+    _store_mirrored(S_at, i, j, S, S)
+    L, L_mirrored = 2.0 * S + A, 2.0 * S - A
+    part: tl.constexpr = slant.dtype.element_ty
+    _store_mirrored(_square(slant, row), i, j, L.to(part), L_mirrored.to(part))
+    tl.atomic_max(extent + matrix, _largest(S))
+    tl.atomic_max(slant_extent + matrix, tl.maximum(_largest(L), _largest(L_mirrored)))
 
 
 @triton.jit
@@ -464,11 +623,8 @@ def land(
     Z_low,
     size,  # of the quasi-Newton iteration's last residual
     rates,  # float32: drift a first
-    landed,  # s x r workspaces: X', in two parts too, and the momentum that arrives there
-    landed_high,
+    landed_high,  # s x r workspaces: X'
     landed_low,
-    arrived_high,
-    arrived_low,
     OVERDAMPED: tl.constexpr,
     VARIES: tl.constexpr,
     LAYOUT: tl.constexpr,
@@ -479,132 +635,118 @@ def land(
     """X' = X + aP - UX and P - UX/a, or X' = UX + aZP and (X' - X)/a."""
     matrix, row, _, i, k = _matrix(table, tiles, TALL, WIDE)
     Uh, Ul, Xh, Xl = _square(U_high, row), _square(U_low, row), _band(X_high, row), _band(X_low, row)
-    UX = _wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
+    V = _wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
+    a = 1.0 if OVERDAMPED else tl.load(rates + matrix * 4 * VARIES)
+    rate = _inverse(a)
+    converged = tl.load(size + matrix) <= _ENOUGH
+    if not converged:
+        Zh, Zl, Ph, Pl = _square(Z_high, row), _square(Z_low, row), _band(P_high, row), _band(P_low, row)
+        V += a * _wide_product(Zh, Zl, Ph, Pl, i, k, TALL, WIDE, DEPTH)
     here, inside = _in_memory(tl.load(row), row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
-    a = 1.0
     if OVERDAMPED:
         here, inside = _in_memory(ahead + tl.load(row + 4), row, i, k, LAYOUT)
-        ahead_of_X = tl.load(here, mask=inside, other=0.0)
-        P = ahead_of_X - X
+        X_new = tl.where(converged, tl.load(here, mask=inside, other=0.0) - V, V)
     else:
-        a = tl.load(rates + matrix * 4 * VARIES)
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
-        ahead_of_X = X + a * P
-    rate = tl.where(a > 0, 1.0 / tl.where(a > 0, a, 1.0), 0.0)
-    if tl.load(size + matrix) <= _ENOUGH:
-        X_new = ahead_of_X - UX
-        P = P - rate * UX
-    else:
-        Zh, Zl, Ph, Pl = _square(Z_high, row), _square(Z_low, row), _band(P_high, row), _band(P_low, row)
-        X_new = UX + a * _wide_product(Zh, Zl, Ph, Pl, i, k, TALL, WIDE, DEPTH)
-        P = rate * (X_new - X)
-    tl.store(_at(_band(landed, row), i, k), X_new)
-    _store_split(_band(landed_high, row), _band(landed_low, row), i, k, X_new)
-    if not OVERDAMPED:
-        tl.store(here, P, mask=inside)
-        _store_split(_band(arrived_high, row), _band(arrived_low, row), i, k, P)
+        X_new = tl.where(converged, X + a * P - V, V)
+        tl.store(here, tl.where(converged, P - rate * V, rate * (X_new - X)), mask=inside)
+    _store_split(_band(landed_high, row), _band(landed_low, row), i, k, X_new * _X_UNIT)
 
 
 @triton.jit
 def examine(
     table,
     tiles,  # of s x s matrices, on and above the diagonal
-    landed,  # X'
+    landed_high,  # X'
+    landed_low,
     error,  # s x s workspace: E = X' X'^T - I
+    error_high,  # s x s workspace of parts: the same
     size,  # float32 (matrices,): largest entry of E
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """How far X' is from the manifold, in float32: two parts would leave 2^-17 of the diagonal in doubt."""
+    """How far X' is from the manifold."""
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    X = _band(landed, row)
-    E = -_identity(i, j, s)
-    for start in range(0, X[1], DEPTH):
+    high, low = _band(landed_high, row), _band(landed_low, row)
+    E = _identity(i, j, s) * (-_X_UNIT * _X_UNIT)
+    for start in range(0, high[1], DEPTH):
         k = start + tl.arange(0, DEPTH)
-        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time
-        part = tl.zeros((BLOCK, BLOCK), tl.float32)
-        columns = tl.trans(tl.load(_at(X, j, k)))
-        E += tl.dot(tl.load(_at(X, i, k)), columns, part, input_precision="tf32x3")
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)  # as in products
+        right_high, right_low = tl.trans(tl.load(_at(high, j, k))), tl.trans(tl.load(_at(low, j, k)))
+        E += _split_dot(tl.load(_at(high, i, k)), tl.load(_at(low, i, k)), right_high, right_low, part)
+    E = E / (_X_UNIT * _X_UNIT)
     _store_mirrored(_square(error, row), i, j, E, E)
+    top = E.to(error_high.dtype.element_ty)
+    _store_mirrored(_square(error_high, row), i, j, top, top)
     tl.atomic_max(size + matrix, _largest(E))
-
-
-@triton.jit
-def normal_part(
-    table,
-    tiles,  # of s x s matrices, on and above the diagonal
-    landed_high,
-    landed_low,
-    arrived_high,
-    arrived_low,
-    symmetric,  # s x s workspace: S
-    BLOCK: tl.constexpr,
-    DEPTH: tl.constexpr,
-):
-    """S, the symmetric part of X' P^T: what of the momentum that arrives points off the manifold."""
-    _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    Xh, Xl = _band(landed_high, row), _band(landed_low, row)
-    Ph, Pl = _band(arrived_high, row), _band(arrived_low, row)
-    S = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, Xh[1], DEPTH):
-        k = start + tl.arange(0, DEPTH)
-        part = tl.zeros((BLOCK, BLOCK), tl.float32)
-        right_high, right_low = tl.trans(tl.load(_at(Xh, j, k))), tl.trans(tl.load(_at(Xl, j, k)))
-        part = _split_dot(tl.load(_at(Ph, i, k)), tl.load(_at(Pl, i, k)), right_high, right_low, part)
-        right_high, right_low = tl.trans(tl.load(_at(Ph, j, k))), tl.trans(tl.load(_at(Pl, j, k)))
-        S += _split_dot(tl.load(_at(Xh, i, k)), tl.load(_at(Xl, i, k)), right_high, right_low, part)
-    _store_mirrored(_square(symmetric, row), i, j, 0.5 * S, 0.5 * S)
 
 
 @triton.jit
 def correction(
     table,
-    tiles,
+    tiles,  # of s x s matrices, on and above the diagonal
     error,  # E
-    symmetric,  # S
-    skew,  # A
-    C_high,  # s x s workspaces: -E/2 + 3 E^2/8, the expansion of (I + E)^(-1/2) - I
-    C_low,
-    T_high,  # the symmetric part of (I + C) (S + A), times I + C, to first order
+    error_high,
+    size,  # largest entry of E
+    C_high,  # s x s workspace: -E/2 + 3 E^2/8, the expansion of (I + E)^(-1/2) - I
+    symmetric,  # S', but for E/a where quasi-Newton failed
+    slant,  # L = 2 S' + A
+    extent,  # largest entry of S'
+    slant_extent,  # of L
+    landing_size,  # of the quasi-Newton iteration's last residual
+    rates,  # float32: drift a first
+    T_high,  # s x s workspaces: S' - (EL + (EL)^T)/4, the same at X'' to first order
     T_low,
+    T_unit,  # float32 (matrices,): what T is multiplied by
     MOMENTUM: tl.constexpr,
+    VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """What takes X' onto the manifold and P into the cotangent space there."""
-    _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    E_at, S_at, A_at = _square(error, row), _square(symmetric, row), _square(skew, row)
-    part: tl.constexpr = C_high.dtype.element_ty  # E is so small that its high part is enough
+    """What takes X' onto the manifold and P into the cotangent space there.
+
+    E is so small that its high part is enough in a product, and that of C in the next.
+    """
+    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    E_at, L_at = _square(error_high, row), _square(slant, row)
     EE = tl.zeros((BLOCK, BLOCK), tl.float32)
-    KE = tl.zeros((BLOCK, BLOCK), tl.float32)  # E (S + A) + (S - A) E + 2 S E
+    above = tl.zeros((BLOCK, BLOCK), tl.float32)  # EL at (i, j)
+    below = tl.zeros((BLOCK, BLOCK), tl.float32)  # at (j, i)
     for start in range(0, E_at[1], BLOCK):
         k = start + tl.arange(0, BLOCK)
-        left, right = tl.load(_at(E_at, i, k)).to(part), tl.load(_at(E_at, k, j)).to(part)
-        EE = tl.dot(left, right, EE)
+        here, there = tl.load(_at(E_at, i, k)), tl.load(_at(E_at, j, k))
+        EE = tl.dot(here, tl.trans(there), EE)
         if MOMENTUM:
-            K = tl.load(_at(S_at, k, j)) + tl.load(_at(A_at, k, j))
-            KE = tl.dot(left, K.to(part), KE)
-            K = 3.0 * tl.load(_at(S_at, i, k)) - tl.load(_at(A_at, i, k))
-            KE = tl.dot(K.to(part), right, KE)
-    E = tl.load(_at(E_at, i, j))
-    _store_split(_square(C_high, row), _square(C_low, row), i, j, 0.375 * EE - 0.5 * E)
+            above = tl.dot(here, tl.load(_at(L_at, k, j)), above)
+            below = tl.dot(there, tl.load(_at(L_at, k, i)), below)
+    E = tl.load(_at(_square(error, row), i, j))
+    C = ((0.375 * EE - 0.5 * E) * _C_UNIT).to(C_high.dtype.element_ty)
+    _store_mirrored(_square(C_high, row), i, j, C, C)
     if MOMENTUM:
-        T = tl.load(_at(S_at, i, j)) - 0.25 * KE
-        _store_split(_square(T_high, row), _square(T_low, row), i, j, T)
+        S = tl.load(_at(_square(symmetric, row), i, j))
+        steepness = 0.5 * s * tl.load(slant_extent + matrix)  # T grows by at most so much times E
+        if not (tl.load(landing_size + matrix) <= _ENOUGH):
+            rate = _inverse(tl.load(rates + matrix * 4 * VARIES))
+            S += rate * E
+            steepness += rate
+        most = tl.load(extent + matrix) + steepness * tl.load(size + matrix)
+        unit = 1.0 / tl.maximum(most, 1e-30) * _T_LARGEST
+        T = unit * (S - 0.25 * (above + tl.trans(below)))
+        _store_split_mirrored(_square(T_high, row), _square(T_low, row), i, j, T, T)
+        tl.store(T_unit + matrix, unit)
 
 
 @triton.jit
 def correct(
     table,
     tiles,  # of s x r matrices
-    landed,  # X'
-    landed_high,
+    landed_high,  # X'
     landed_low,
     C_high,
-    C_low,
     T_high,
     T_low,
+    T_unit,
     size,  # largest entry of X' X'^T - I
     MOMENTUM: tl.constexpr,
     LAYOUT: tl.constexpr,
@@ -614,22 +756,21 @@ def correct(
 ):
     """X = X' + C X' and P <- P - T X'; where X' is too far off for that, X stays and P is 0."""
     matrix, row, _, i, k = _matrix(table, tiles, TALL, WIDE)
-    Ch, Cl, Th, Tl = _square(C_high, row), _square(C_low, row), _square(T_high, row), _square(T_low, row)
+    Ch, Th, Tl = _square(C_high, row), _square(T_high, row), _square(T_low, row)
     Xh, Xl = _band(landed_high, row), _band(landed_low, row)
     CX = tl.zeros((TALL, WIDE), tl.float32)
     TX = tl.zeros((TALL, WIDE), tl.float32)
     for start in range(0, Ch[1], DEPTH):
         j = start + tl.arange(0, DEPTH)
         high = tl.load(_at(Xh, j, k))
-        CX = tl.dot(tl.load(_at(Cl, i, j)), high, CX)
         CX = tl.dot(tl.load(_at(Ch, i, j)), high, CX)
         if MOMENTUM:
             TX = _split_dot(tl.load(_at(Th, i, j)), tl.load(_at(Tl, i, j)), high, tl.load(_at(Xl, j, k)), TX)
     well = tl.load(size + matrix) <= _REACH
     here, inside = _in_memory(tl.load(row), row, i, k, LAYOUT)
     if well:
-        tl.store(here, tl.load(_at(_band(landed, row), i, k)) + CX, mask=inside)
+        tl.store(here, (_sum(Xh, Xl, i, k) + CX / _C_UNIT) / _X_UNIT, mask=inside)
     if MOMENTUM:
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
-        P = tl.load(here, mask=inside, other=0.0) - TX
+        P = tl.load(here, mask=inside, other=0.0) - TX / (tl.load(T_unit + matrix) * _X_UNIT)
         tl.store(here, tl.where(well, P, 0.0), mask=inside)

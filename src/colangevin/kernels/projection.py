@@ -1,5 +1,6 @@
 """The launches of an orthogonality step: momenta made cotangent, and drifts with their projection."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +17,17 @@ __all__ = ["Matrices", "Matrix"]
 _TILE = 64  # rows of a tile, and columns of one of an s x s matrix
 _WIDE = 128  # columns of one of an s x r matrix
 _PART = torch.bfloat16  # two of which make up a float32 number
+_FINE_PART = torch.float16  # two of which are as good as one, where its size is known
 # how much of a sum over r and of one over s is loaded at a time
 _LONG, _SHORT = 64, 32
 # As Orthogonal: who has not come to 1e-4 by then takes the polar factor. A launch that finds nothing left to
 # do costs a few microseconds. 24 iterations of Newton-Schulz are enough for steps up to h|P| = 300.
 _QUASI_NEWTON = 24
 _NEWTON_SCHULZ = 24
+
+
+Shape = tuple[tuple[str, Any], ...]
+Places = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,10 @@ class Matrix:
         return -(-s // _TILE) * _TILE, -(-r // _WIDE) * _WIDE
 
 
+Tiling = Callable[[Matrix], tuple[Shape, Places]]
+Launches = list[tuple[Launch, Tensor]]
+
+
 class Matrices:
     """A table of matrices on one device, and the launches that move all of them.
 
@@ -71,78 +81,77 @@ class Matrices:
         #: where each matrix begins in the overdamped step's copy of the weights
         self.offsets: list[int] = []
         rows: list[list[int]] = []
-        squares: list[list[int]] = []
-        uppers: list[list[int]] = []
-        bands: dict[str, list[list[int]]] = {}
         band = square = copied = 0
-        for number, matrix in enumerate(matrices):
+        for matrix in matrices:
             s, r = sorted((matrix.rows, matrix.columns))
             high, long = matrix.padded
             if matrix.layout == "aligned":  # of several copies in a row only the first can need it
                 copied = -(-copied // 16) * 16
             self.offsets.append(copied)
             rows.append([matrix.configuration, matrix.momentum, band, square, copied, s, r, high, long])
-            tiles = _tiles(number, high, high, _TILE)
-            squares += tiles
-            uppers += [tile for tile in tiles if tile[1] <= tile[2]]
-            bands.setdefault(matrix.layout, []).extend(_tiles(number, high, long, _WIDE))
             band += high * long
             square += high * high
             copied += s * r
         self.band_size, self.square_size, self.copy_size = band, square, copied
         self.table = upload(rows, torch.int64)
         self.device = self.table.device
-        self._squares = upload(squares, torch.int32)
-        self._uppers = upload(uppers, torch.int32)
-        self._bands = {layout: upload(tiles, torch.int32) for layout, tiles in bands.items()}
-        self._compose(overdamped, varies)
+        self._compose(matrices, upload, overdamped, varies)
 
-    def _compose(self, overdamped: bool, varies: bool) -> None:
-        """Every launch, with what does not change from step to step."""
+    def _compose(
+        self,
+        matrices: Sequence[Matrix],
+        upload: Callable[[Sequence[Any], torch.dtype], Tensor],
+        overdamped: bool,
+        varies: bool,
+    ) -> None:
+        """Every launch, with its tiles and what else does not change from step to step."""
+        # the longest first: the short ones then fill the gaps
+        order = sorted(enumerate(matrices), key=lambda each: -math.prod(each[1].padded))
 
-        def over_uppers(function: Any, **constants: Any) -> Launch:
-            return Launch(function, len(self._uppers), **constants, BLOCK=_TILE)
-
-        def over_squares(function: Any, **constants: Any) -> Launch:
-            return Launch(function, len(self._squares), **constants, BLOCK=_TILE, num_stages=2)
-
-        def over_bands(function: Any, **constants: Any) -> list[tuple[Launch, Tensor]]:
-            constants.update(TALL=_TILE, WIDE=_WIDE)
+        def over(tiling: Tiling, function: Any, **constants: Any) -> Launches:
+            """A launch for each shape of tile."""
+            shapes: dict[Shape, list[list[int]]] = {}
+            for number, matrix in order:
+                shape, places = tiling(matrix)
+                shapes.setdefault(shape, []).extend([number, *place] for place in places)
             return [
-                (Launch(function, len(tiles), LAYOUT=layout, **constants), tiles)
-                for layout, tiles in self._bands.items()
+                (Launch(function, len(tiles), **dict(shape), **constants), upload(tiles, torch.int32))
+                for shape, tiles in shapes.items()
             ]
 
         momentum = not overdamped
-        self._split = over_bands(kernel.split, OVERDAMPED=overdamped)
-        self._inner = over_uppers(kernel.inner, DEPTH=_LONG)
-        self._tangent = over_bands(kernel.tangent, DEPTH=_SHORT)
-        self._gram = over_uppers(kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_LONG, SHORT=_SHORT)
-        self._quasi_newton = over_uppers(kernel.quasi_newton, num_stages=2)
-        self._polar_start = over_squares(kernel.polar_start)
-        self._polar_factor = over_squares(kernel.polar_factor)
-        self._polar_step = over_squares(kernel.polar_step)
-        self._choose = over_squares(kernel.choose, OVERDAMPED=overdamped, VARIES=varies)
-        self._land = over_bands(kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
-        self._examine = over_uppers(kernel.examine, DEPTH=_SHORT)
-        self._normal_part = over_uppers(kernel.normal_part, DEPTH=_LONG)
-        self._correction = over_squares(kernel.correction, MOMENTUM=momentum)
-        self._correct = over_bands(kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
+        self._split = over(_bands, kernel.split, OVERDAMPED=overdamped)
+        self._inner = over(_squares, kernel.products, DEPTH=_LONG)
+        self._halves = over(_uppers, kernel.halves)
+        self._tangent = over(_bands, kernel.tangent, DEPTH=_SHORT)
+        self._products = over(_products, kernel.products, DEPTH=_LONG)
+        self._gram = over(_uppers, kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
+        self._quasi_newton = over(_uppers, kernel.quasi_newton, DEPTH=_SHORT)
+        self._polar_start = over(_squares, kernel.polar_start)
+        self._polar_factor = over(_squares, kernel.polar_factor, num_stages=2)
+        self._polar_step = over(_squares, kernel.polar_step, num_stages=2)
+        self._choose = over(_squares, kernel.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
+        self._arrival = over(_uppers, kernel.arrival, VARIES=varies, DEPTH=_SHORT)
+        self._land = over(_bands, kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
+        self._examine = over(_uppers, kernel.examine, DEPTH=_LONG)
+        self._correction = over(_uppers, kernel.correction, MOMENTUM=momentum, VARIES=varies)
+        self._correct = over(_bands, kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
 
-    def _run(self, launches: list[tuple[Launch, Tensor]], *arguments: Tensor) -> None:
+    def _run(self, launches: Launches, *arguments: Tensor) -> None:
         for launch, tiles in launches:
             launch(self.table, tiles, *arguments)
 
-    def _parts(self, count: int, size: int) -> list[Tensor]:
-        return list(torch.empty(count, size, dtype=_PART, device=self.device))
+    def _parts(self, count: int, size: int, *, fine: bool = False) -> list[Tensor]:
+        return list(torch.empty(count, size, dtype=_FINE_PART if fine else _PART, device=self.device))
 
     def tangent(self) -> None:
         """Project the momenta."""
         bands = self._parts(4, self.band_size)
-        S, A = torch.empty(2, self.square_size, device=self.device)
-        S_high, S_low = self._parts(2, self.square_size)
+        K, S, A = torch.empty(3, self.square_size, device=self.device)
+        S_high, S_low, *D = self._parts(4, self.square_size)
         self._run(self._split, bands[0], *bands)
-        self._inner(self.table, self._uppers, *bands, S, A, S_high, S_low)
+        self._run(self._inner, *bands, K, K)
+        self._run(self._halves, K, S, A, S_high, S_low, *D)
         self._run(self._tangent, *bands[:2], S_high, S_low)
 
     def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
@@ -150,35 +159,35 @@ class Matrices:
         momentum = ahead is None
         if ahead is None:
             ahead = rates  # no kernel reads it
-        X_high, X_low, P_high, P_low, *landed_parts = self._parts(8 if momentum else 6, self.band_size)
-        bands = (X_high, X_low, P_high, P_low)
-        if not momentum:
-            landed_parts += landed_parts
-        U_high, U_low, C_high, C_low, Z_high, Z_low = self._parts(6, self.square_size)
-        S, A, E, B, M, spare, *polar = torch.empty(11, self.square_size, device=self.device)
-        zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 4, self.count, device=self.device)
-        bound, last, *sizes = zeros
+        bands, landed = self._parts(4, self.band_size), self._parts(2, self.band_size, fine=True)
+        U, D, Z, M, spare = (self._parts(count, self.square_size) for count in (2, 2, 2, 4, 4))
+        # M and spare hold the iteration's M and M/2 - B
+        E_high, L = self._parts(2, self.square_size)
+        C, *T = self._parts(3, self.square_size, fine=True)
+        K, G, S, A, E, B, arrived, *polar = torch.empty(12, self.square_size, device=self.device)
+        zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 8, self.count, device=self.device)
+        bound, last, wanted, T_unit, *extents = zeros[:6]
+        sizes = list(zeros[6:])
         earlier = torch.full_like(bound, float("inf"))
 
         self._run(self._split, ahead, *bands)
-        self._inner(self.table, self._uppers, *bands, S, A, U_high, U_low)
-        self._gram(self.table, self._uppers, P_high, P_low, S, A, rates, E, B, M, sizes[0], bound)
+        self._run(self._products, *bands, K, G)
+        self._run(self._halves, K, S, A, *U, *D)
+        self._run(self._gram, G, S, A, *U, *D, rates, E, B, *M, sizes[0], bound)
         for k in range(_QUASI_NEWTON):
-            self._quasi_newton(self.table, self._uppers, E, B, M, spare, earlier, sizes[k], sizes[k + 1])
+            self._run(self._quasi_newton, E, B, *M, *spare, earlier, sizes[k], sizes[k + 1])
             M, spare, earlier = spare, M, sizes[k]
         size = sizes[_QUASI_NEWTON]
         if solves.watched():
             self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
-        Z = self._polar(E, bound, size, sizes[_QUASI_NEWTON + 1 :], polar)
-        chosen = (U_high, U_low, Z_high, Z_low)
-        self._choose(self.table, self._squares, M, Z, bound, size, S, A, rates, spare, *chosen)
-        landed = torch.empty(self.band_size, device=self.device)
-        self._run(self._land, ahead, *bands, *chosen, size, rates, landed, *landed_parts)
-        self._examine(self.table, self._uppers, landed, E, last)
+        root = self._polar(E, bound, size, wanted, sizes[_QUASI_NEWTON + 1 :], polar)
+        self._run(self._choose, K, *M[:2], root, bound, size, S, A, rates, arrived, *U, *Z, *D)
         if momentum:
-            self._normal_part(self.table, self._uppers, *landed_parts, S)
-        self._correction(self.table, self._squares, E, S, spare, C_high, C_low, U_high, U_low)
-        self._run(self._correct, landed, *landed_parts[:2], C_high, C_low, U_high, U_low, last)
+            self._run(self._arrival, K, G, arrived, *U, *Z, *D, size, rates, S, L, *extents)
+        self._run(self._land, ahead, *bands, *U, *Z, size, rates, *landed)
+        self._run(self._examine, *landed, E, E_high, last)
+        self._run(self._correction, E, E_high, last, C, S, L, *extents, size, rates, *T, T_unit)
+        self._run(self._correct, *landed, C, *T, T_unit, last)
 
     def _note(self, sizes: Tensor) -> None:
         """Count quasi-Newton's iterations by the residuals before each, without waiting for the device."""
@@ -188,19 +197,48 @@ class Matrices:
         solves.note("Orthogonal", self.device, self.matrices, slowest, failed.sum())
 
     def _polar(
-        self, E: Tensor, bound: Tensor, size: Tensor, sizes: Sequence[Tensor], spare: Sequence[Tensor]
+        self,
+        E: Tensor,
+        bound: Tensor,
+        size: Tensor,
+        wanted: Tensor,
+        sizes: Sequence[Tensor],
+        spare: Sequence[Tensor],
     ) -> Tensor:
         """Newton-Schulz for the matrices on which quasi-Newton failed; the others' programs end at once."""
         Y, Z, Y_new, Z_new, T = spare
-        tiles = self._squares
-        self._polar_start(self.table, tiles, E, bound, size, Y, Z, sizes[0])
+        self._run(self._polar_start, E, bound, size, Y, Z, wanted, sizes[0])
         for k in range(_NEWTON_SCHULZ):
-            self._polar_factor(self.table, tiles, Y, Z, T, sizes[k], sizes[k + 1])
-            self._polar_step(self.table, tiles, Y, Z, T, Y_new, Z_new, sizes[k])
+            self._run(self._polar_factor, wanted, Y, Z, T, sizes[k], sizes[k + 1])
+            self._run(self._polar_step, wanted, Y, Z, T, Y_new, Z_new, sizes[k])
             Y, Y_new, Z, Z_new = Y_new, Y, Z_new, Z
         return Z
 
 
-def _tiles(number: int, rows: int, columns: int, wide: int) -> list[list[int]]:
-    """Every tile of a matrix: its number, and the tile's place down and across."""
-    return [[number, i, j] for i in range(rows // _TILE) for j in range(columns // wide)]
+# ---- tilings: the shape of a matrix's tiles, and the place of each down and across ------------------
+
+
+def _squares(matrix: Matrix) -> tuple[Shape, Places]:
+    """Those of an s x s matrix."""
+    across = range(matrix.padded[0] // _TILE)
+    return (("BLOCK", _TILE),), [(i, j) for i in across for j in across]
+
+
+def _uppers(matrix: Matrix) -> tuple[Shape, Places]:
+    """Those on and above the diagonal."""
+    shape, places = _squares(matrix)
+    return shape, [(i, j) for i, j in places if i <= j]
+
+
+def _products(matrix: Matrix) -> tuple[Shape, Places]:
+    """All of an s x s matrix, and below it those of another on and above its diagonal."""
+    shape, places = _squares(matrix)
+    below = matrix.padded[0] // _TILE
+    return shape, [*places, *((below + i, j) for i, j in places if i <= j)]
+
+
+def _bands(matrix: Matrix) -> tuple[Shape, Places]:
+    """Those of an s x r matrix."""
+    high, long = matrix.padded
+    places = [(i, k) for i in range(high // _TILE) for k in range(long // _WIDE)]
+    return (("LAYOUT", matrix.layout), ("TALL", _TILE), ("WIDE", _WIDE)), places
