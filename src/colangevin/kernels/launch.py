@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from torch import Tensor
 from triton.runtime.jit import JITFunction
 
 __all__ = ["Launch"]
@@ -11,7 +12,8 @@ class Launch:
     """A kernel with its grid and constants; from the second call on, at the cost of the driver's.
 
     Triton looks at every argument of every launch to find the kernel compiled for its like. Here they do not
-    change their kind: tensors of the same dtype that begin at multiples of 16 bytes.
+    change their kind: tensors of the same dtype that begin at multiples of 16 bytes, of which the address is
+    enough.
 
     Args:
         kernel: the Triton function.
@@ -26,10 +28,11 @@ class Launch:
         self._trailing = [constants[name] for name in kernel.arg_names if name in constants]
         self._again: Any = None
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: Tensor) -> None:
         """Launch with the arguments that come before the constants."""
         if self._again is not None:
-            self._again(*arguments, *self._trailing)
+            # of an address the driver need not be asked where it is
+            self._again(*[argument.data_ptr() for argument in arguments], *self._trailing)
             return
         compiled = self._kernel[self._grid](*arguments, **self._constants)
         if isinstance(self._kernel, JITFunction):  # and not Triton's interpreter

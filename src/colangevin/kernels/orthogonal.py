@@ -58,14 +58,19 @@ _T_LARGEST = tl.constexpr(1024.0)
 
 
 @triton.jit
-def _matrix(table, tiles, TALL: tl.constexpr, WIDE: tl.constexpr):
-    """Number of the program's matrix, its row of the table, s, and the rows and columns of the tile."""
-    program = tl.program_id(0)
-    matrix = tl.load(tiles + 3 * program)
-    i = tl.load(tiles + 3 * program + 1) * TALL + tl.arange(0, TALL)
-    j = tl.load(tiles + 3 * program + 2) * WIDE + tl.arange(0, WIDE)
+def _tile(table, tiles, number, TALL: tl.constexpr, WIDE: tl.constexpr):
+    """Number of a tile's matrix, its row of the table, s, and the rows and columns of the tile."""
+    matrix = tl.load(tiles + 3 * number)
+    i = tl.load(tiles + 3 * number + 1) * TALL + tl.arange(0, TALL)
+    j = tl.load(tiles + 3 * number + 2) * WIDE + tl.arange(0, WIDE)
     row = table + matrix * _COLUMNS
     return matrix, row, tl.load(row + 5).to(tl.int32), i, j
+
+
+@triton.jit
+def _matrix(table, tiles, TALL: tl.constexpr, WIDE: tl.constexpr):
+    """The same of the program's own tile."""
+    return _tile(table, tiles, tl.program_id(0), TALL, WIDE)
 
 
 # Workspaces are passed as pairs: where the matrix begins and the length of its rows. The compiler has to hear
@@ -436,63 +441,79 @@ def quasi_newton(
 
 
 @triton.jit
-def polar_start(
+def _meet(arrivals, turn):
+    """Wait until every program has been here ``turn`` times, and see what they wrote before."""
+    tl.debug_barrier()  # all of this program has been written
+    tl.atomic_add(arrivals, 1)
+    while tl.atomic_add(arrivals, 0) < turn * tl.num_programs(0):
+        pass
+    tl.debug_barrier()
+
+
+@triton.jit
+def polar(
     table,
-    tiles,
-    error,
+    tiles,  # of s x s matrices, all of them
+    error,  # E
     bound,
-    size,  # of the quasi-Newton iteration's last residual
+    size,  # float32 (matrices,): of the quasi-Newton iteration's last residual
     Y,
-    Z,
-    wanted,  # float32 (1,): 1 when a matrix needs the polar factor, else 0
-    polar_size,  # float32 (matrices,): 1 for those that do, else 0
+    Z,  # s x s workspace: the result
+    Y_spare,
+    Z_spare,
+    T,
+    sizes,  # float32 (ITERATIONS + 1, matrices): largest entry of I - ZY before each iteration, 0 at first
+    arrivals,  # int32 (1,), 0 at first
+    count,  # of tiles
+    matrices,
+    MATRICES: tl.constexpr,  # a power of 2 that is at least as much
+    ITERATIONS: tl.constexpr,  # an even number
     BLOCK: tl.constexpr,
 ):
-    """Y = X_bar X_bar^T / bound and Z = I for the matrices on which quasi-Newton failed."""
-    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    if not (tl.load(size + matrix) <= _ENOUGH):
-        identity = _identity(i, j, s)
-        tl.store(
-            _at(_square(Y, row), i, j),
-            (tl.load(_at(_square(error, row), i, j)) + identity) / tl.load(bound + matrix),
-        )
-        tl.store(_at(_square(Z, row), i, j), identity)
-        tl.atomic_max(polar_size + matrix, 1.0)
-        tl.atomic_max(wanted, 1.0)
+    """Z = (X_bar X_bar^T / bound)^(-1/2) where quasi-Newton failed, by Newton-Schulz.
 
-
-# Mostly nothing is wanted, and a program that has one number to look at is gone soonest.
-
-
-@triton.jit
-def polar_factor(table, tiles, wanted, Y, Z, T, size_before, size, BLOCK: tl.constexpr):
-    """T = (3 I - Z Y)/2 of a Newton-Schulz iteration, in which every matrix is symmetric."""
-    if tl.load(wanted) > 0:
-        matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-        before = tl.load(size_before + matrix)
-        if before > _NEAR:
-            identity = _identity(i, j, s)
-            ZY = _square_product(_square(Z, row), _square(Y, row), i, j, "tf32x3", BLOCK)
-            tl.store(_at(_square(T, row), i, j), 1.5 * identity - 0.5 * ZY)
-            tl.atomic_max(size + matrix, _largest(identity - ZY))
-        else:
-            tl.atomic_max(size + matrix, before)
-
-
-@triton.jit
-def polar_step(table, tiles, wanted, Y, Z, T, Y_new, Z_new, size_before, BLOCK: tl.constexpr):
-    """Y <- Y T and Z <- T Z of a Newton-Schulz iteration, or copies once it has converged."""
-    if tl.load(wanted) > 0:
-        matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-        before = tl.load(size_before + matrix)
-        Y_at, Z_at, T_at = _square(Y, row), _square(Z, row), _square(T, row)
-        here, there = _at(_square(Y_new, row), i, j), _at(_square(Z_new, row), i, j)
-        if before > _NEAR:
-            tl.store(here, _square_product(Y_at, T_at, i, j, "tf32x3", BLOCK))
-            tl.store(there, _square_product(T_at, Z_at, i, j, "tf32x3", BLOCK))
-        elif before > 0:
-            tl.store(here, tl.load(_at(Y_at, i, j)))
-            tl.store(there, tl.load(_at(Z_at, i, j)))
+    Y -> Z begins as (X_bar X_bar^T / bound) -> I; an iteration is T = (3 I - Z Y)/2, Y <- Y T, Z <- T Z, in
+    which every matrix is symmetric. The programs, which share the tiles out among them, wait for each other:
+    all have to be there at once. Mostly nothing has failed, and they end as soon as they have seen it.
+    """
+    number = tl.arange(0, MATRICES)
+    known = number < matrices
+    failed = known & ~(tl.load(size + number, mask=known, other=0.0) <= _ENOUGH)
+    if tl.max(failed.to(tl.int32), 0) > 0:
+        for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+            matrix, row, s, i, j = _tile(table, tiles, tile, BLOCK, BLOCK)
+            if not (tl.load(size + matrix) <= _ENOUGH):
+                identity = _identity(i, j, s)
+                whole = tl.load(_at(_square(error, row), i, j)) + identity
+                tl.store(_at(_square(Y, row), i, j), whole / tl.load(bound + matrix))
+                tl.store(_at(_square(Z, row), i, j), identity)
+                tl.atomic_max(sizes + matrix, 1.0)
+        _meet(arrivals, 1)
+        for k in range(ITERATIONS):
+            before, after = sizes + k * matrices, sizes + (k + 1) * matrices
+            for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+                matrix, row, s, i, j = _tile(table, tiles, tile, BLOCK, BLOCK)
+                largest = tl.load(before + matrix)
+                if largest > _NEAR:
+                    identity = _identity(i, j, s)
+                    ZY = _square_product(_square(Z, row), _square(Y, row), i, j, "tf32x3", BLOCK)
+                    tl.store(_at(_square(T, row), i, j), 1.5 * identity - 0.5 * ZY)
+                    largest = _largest(identity - ZY)
+                tl.atomic_max(after + matrix, largest)
+            _meet(arrivals, 2 * k + 2)
+            for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+                matrix, row, s, i, j = _tile(table, tiles, tile, BLOCK, BLOCK)
+                largest = tl.load(before + matrix)
+                Y_at, Z_at, T_at = _square(Y, row), _square(Z, row), _square(T, row)
+                here, there = _at(_square(Y_spare, row), i, j), _at(_square(Z_spare, row), i, j)
+                if largest > _NEAR:
+                    tl.store(here, _square_product(Y_at, T_at, i, j, "tf32x3", BLOCK))
+                    tl.store(there, _square_product(T_at, Z_at, i, j, "tf32x3", BLOCK))
+                elif largest > 0:
+                    tl.store(here, tl.load(_at(Y_at, i, j)))
+                    tl.store(there, tl.load(_at(Z_at, i, j)))
+            _meet(arrivals, 2 * k + 3)
+            Y, Y_spare, Z, Z_spare = Y_spare, Y, Z_spare, Z
 
 
 @triton.jit

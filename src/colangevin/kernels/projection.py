@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 from colangevin.constraints import solves
@@ -21,7 +22,8 @@ _FINE_PART = torch.float16  # two of which are as good as one, where its size is
 # how much of a sum over r and of one over s is loaded at a time
 _LONG, _SHORT = 64, 32
 # As Orthogonal: who has not come to 1e-4 by then takes the polar factor. A launch that finds nothing left to
-# do costs a few microseconds. 24 iterations of Newton-Schulz are enough for steps up to h|P| = 300.
+# do costs a few microseconds. 24 iterations of Newton-Schulz are enough for steps up to h|P| = 300; their
+# number is even, so that the result is in the first workspace.
 _QUASI_NEWTON = 24
 _NEWTON_SCHULZ = 24
 
@@ -127,15 +129,35 @@ class Matrices:
         self._products = over(_products, kernel.products, DEPTH=_LONG)
         self._gram = over(_uppers, kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
         self._quasi_newton = over(_uppers, kernel.quasi_newton, DEPTH=_SHORT)
-        self._polar_start = over(_squares, kernel.polar_start)
-        self._polar_factor = over(_squares, kernel.polar_factor, num_stages=2)
-        self._polar_step = over(_squares, kernel.polar_step, num_stages=2)
+        squares = [[number, *place] for number, matrix in order for place in _squares(matrix)[1]]
+        self._polar = [(self._at_once(kernel.polar, len(squares)), upload(squares, torch.int32))]
         self._choose = over(_squares, kernel.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
         self._arrival = over(_uppers, kernel.arrival, VARIES=varies, DEPTH=_SHORT)
         self._land = over(_bands, kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
         self._examine = over(_uppers, kernel.examine, DEPTH=_LONG)
         self._correction = over(_uppers, kernel.correction, MOMENTUM=momentum, VARIES=varies)
         self._correct = over(_bands, kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
+
+    def _at_once(self, function: Any, tiles: int) -> Launch:
+        """A launch whose programs wait for each other, of no more than run at the same time."""
+        programs, options = 1, {}  # Triton's interpreter runs one after the other
+        if self.device.type == "cuda":
+            properties = torch.cuda.get_device_properties(self.device)
+            # a program takes at most half of a multiprocessor's registers, and 64 KiB of shared memory
+            each = 2 if properties.shared_memory_per_multiprocessor >= 160 * 1024 else 1
+            programs = min(tiles, each * properties.multi_processor_count)
+            options["launch_cooperative_grid"] = True
+        return Launch(
+            function,
+            programs,
+            count=tiles,
+            matrices=self.count,
+            MATRICES=triton.next_power_of_2(self.count),
+            ITERATIONS=_NEWTON_SCHULZ,
+            BLOCK=_TILE,
+            num_stages=2,
+            **options,
+        )
 
     def _run(self, launches: Launches, *arguments: Tensor) -> None:
         for launch, tiles in launches:
@@ -166,8 +188,8 @@ class Matrices:
         C, *T = self._parts(3, self.square_size, fine=True)
         K, G, S, A, E, B, arrived, *polar = torch.empty(12, self.square_size, device=self.device)
         zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 8, self.count, device=self.device)
-        bound, last, wanted, T_unit, *extents = zeros[:6]
-        sizes = list(zeros[6:])
+        bound, last, arrivals, T_unit, *extents = zeros[:6]
+        sizes, polar_sizes = list(zeros[6 : _QUASI_NEWTON + 7]), zeros[_QUASI_NEWTON + 7 :]
         earlier = torch.full_like(bound, float("inf"))
 
         self._run(self._split, ahead, *bands)
@@ -180,8 +202,8 @@ class Matrices:
         size = sizes[_QUASI_NEWTON]
         if solves.watched():
             self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
-        root = self._polar(E, bound, size, wanted, sizes[_QUASI_NEWTON + 1 :], polar)
-        self._run(self._choose, K, *M[:2], root, bound, size, S, A, rates, arrived, *U, *Z, *D)
+        self._run(self._polar, E, bound, size, *polar, polar_sizes, arrivals.view(torch.int32))
+        self._run(self._choose, K, *M[:2], polar[1], bound, size, S, A, rates, arrived, *U, *Z, *D)
         if momentum:
             self._run(self._arrival, K, G, arrived, *U, *Z, *D, size, rates, S, L, *extents)
         self._run(self._land, ahead, *bands, *U, *Z, size, rates, *landed)
@@ -195,24 +217,6 @@ class Matrices:
         slowest = open_before.sum(0).amax()
         failed = ~(sizes[-1, : self.matrices] <= kernel.ENOUGH)
         solves.note("Orthogonal", self.device, self.matrices, slowest, failed.sum())
-
-    def _polar(
-        self,
-        E: Tensor,
-        bound: Tensor,
-        size: Tensor,
-        wanted: Tensor,
-        sizes: Sequence[Tensor],
-        spare: Sequence[Tensor],
-    ) -> Tensor:
-        """Newton-Schulz for the matrices on which quasi-Newton failed; the others' programs end at once."""
-        Y, Z, Y_new, Z_new, T = spare
-        self._run(self._polar_start, E, bound, size, Y, Z, wanted, sizes[0])
-        for k in range(_NEWTON_SCHULZ):
-            self._run(self._polar_factor, wanted, Y, Z, T, sizes[k], sizes[k + 1])
-            self._run(self._polar_step, wanted, Y, Z, T, Y_new, Z_new, sizes[k])
-            Y, Y_new, Z, Z_new = Y_new, Y, Z_new, Z
-        return Z
 
 
 # ---- tilings: the shape of a matrix's tiles, and the place of each down and across ------------------
