@@ -32,7 +32,8 @@ def test_they_say_where_they_come_from():
 
 
 def test_the_experiments_on_spirals_and_fashion_mnist_are_complete(results):
-    for name in ("two-turn", "four-turn", "four-turn-penalty", "fashion-mnist", "fashion-mnist-grid"):
+    fashion = ("fashion-mnist", "fashion-mnist-grid", "fashion-mnist-readings")
+    for name in ("two-turn", "four-turn", "four-turn-penalty", *fashion):
         assert not results[name].missing
         assert results[name].experiment.runs == {"two-turn": 100}.get(name, 10 if "four" in name else 5)
 
@@ -51,6 +52,17 @@ def test_no_draw_of_the_data_gives_the_papers_two_numbers(results):
     low, high = sgd <= 81, ours >= 91.7
     assert (low.sum(), high.sum(), (low & high).sum()) == (11, 11, 0)
     assert (ours - sgd).max() == pytest.approx(7.55)
+
+
+def test_bounds_lead_on_fashion_mnist_in_every_set_up_where_h_is_a_learning_rate(results):
+    leads = {"c-CoLud": [], "c-CoLud, lr 0.3": []}
+    for part in results["fashion-mnist-readings"].parts:
+        accuracy = dict(zip(part.methods, part.values["test accuracy"].mean(1), strict=True))
+        for method, found in leads.items():
+            found.append(accuracy[method] - accuracy["SGD-m 0.1, 0.8"])
+    assert [round(x, 2) for x in (min(leads["c-CoLud"]), max(leads["c-CoLud"]))] == [-0.11, 0.03]
+    fast = leads["c-CoLud, lr 0.3"]
+    assert [round(x, 2) for x in (min(fast), max(fast))] == [0.18, 0.42]
 
 
 def test_the_table_of_claims_is_that_of_the_results():
