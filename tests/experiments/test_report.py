@@ -7,13 +7,16 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 import torch
 
 from colangevin.experiments import plane, report, runner
+from colangevin.experiments.description import Claim
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.results import load
 from colangevin.experiments.store import Folder, StoreError
+from colangevin.experiments.verdicts import judge
 from tests.experiments.conftest import Nobody
 from tests.experiments.tiny import experiment, networks
 
@@ -52,6 +55,13 @@ def test_every_claim_has_numbers_interval_and_verdict(folder):
 
 def test_few_runs_are_undecided_in_words(folder):
     assert tables.claims(load(folder)[0]).rows[0][-1] == "undecided (fewer than 5 runs)"
+
+
+def test_a_single_run_has_a_difference_or_ratio_but_no_interval():
+    for measure, expected in (("test accuracy", "+2.00 [–, –]"), ("time per step", "× 2 [–, –]")):
+        claim = Claim("Figure 1", "More.", measure, "a", ("b",), "higher")
+        finding = judge(claim, ["a", "b"], {measure: np.array([[4.0], [2.0]])})
+        assert tables._difference(finding) == expected
 
 
 def test_the_papers_numbers_stand_beside_ours(folder):

@@ -45,11 +45,14 @@ def _ours(finding: Finding) -> str:
 
 def _difference(finding: Finding) -> str:
     measure = MEASURES[finding.claim.measure]
-    values = (finding.difference, finding.low, finding.high)
-    if measure.decades:
-        return "× {} [{}, {}]".format(*(measure.format(value) for value in values))
-    texts = [f"{value:+.{measure.digits}f}" if value == value else "–" for value in values]
-    return "{} [{}, {}]".format(*texts)
+
+    def text(value: float) -> str:
+        if value != value:  # of a single run there is no interval
+            return "–"
+        return measure.format(value) if measure.decades else f"{value:+.{measure.digits}f}"
+
+    mark = "× " if measure.decades else ""
+    return f"{mark}{text(finding.difference)} [{text(finding.low)}, {text(finding.high)}]"
 
 
 def _verdict(finding: Finding) -> str:
