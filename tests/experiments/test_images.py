@@ -122,15 +122,28 @@ def test_learning_rate_falls_in_thirds(make):
     [("orthogonal", {"stem.weight"}), ("orthogonal but the last", {"stem.weight", "head.weight"})],
 )
 def test_all_weights_but_the_first_are_held(make, square, free):
-    made = make()
-    model = made.model()
-    groups = cl.constrain(model, made.rules(Method("o", 0.1, square=square)))
+    made, method = make(), Method("o", 0.1, square=square)
+    model = made.model(method)
+    groups = cl.constrain(model, made.rules(method))
     held = {name for g in groups if g["constraint"] == cl.Orthogonal() for name, _ in g["params"]}
     matrices = {name for name, weight in model.named_parameters() if weight.dim() > 1}
     assert held == matrices - free
     assert len(held) == 37 - len(free)
 
 
+def kernels_of(model):
+    return [module.weight for module in model.modules() if isinstance(module, nn.Conv2d)]
+
+
+def test_a_start_of_he_scales_every_kernel_by_its_fan_out(make):
+    torch.manual_seed(0)
+    made, method = make(), Method("SGD", 0.1, square="He start")
+    assert made.rules(method) == {}
+    for kernel in kernels_of(made.model(method)):
+        fan_out = kernel.shape[0] * kernel[0, 0].numel()
+        assert float(kernel.detach().std()) == pytest.approx((2 / fan_out) ** 0.5, rel=0.15)
+
+
 def test_kernels_lie_with_their_channels_together(make):
-    kernels = [module.weight for module in make().model().modules() if isinstance(module, nn.Conv2d)]
+    kernels = kernels_of(make().model(Method("SGD", 0.1)))
     assert all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)

@@ -49,10 +49,10 @@ def test_a_small_form_reads_less_of_everything(make):
 
 
 def test_radii_by_kind_of_layer(make):
-    made = make()
-    model = made.model()
+    made, method = make(), Method("c", 0.4, radii=(0.5, 0.4, 0.36, 1.0, 0.9))
+    model = made.model(method)
     with pytest.warns(UserWarning, match="start exactly at the bound"):
-        groups = cl.constrain(model, made.rules(Method("c", 0.4, radii=(0.5, 0.4, 0.36, 1.0, 0.9))))
+        groups = cl.constrain(model, made.rules(method))
     radii = {n: getattr(g["constraint"], "radius", None) for g in groups for n, _ in g["params"]}
     assert radii.pop("embedding.weight") == 0.5
     assert radii.pop("output.weight") == 0.4

@@ -42,7 +42,8 @@ class Method:
         radii: bounds on the entries of weights, None for free ones: of a perceptron's first and last weight;
             of a transformer's embedding, output, feed-forward, norm and attention weights.
         square: a perceptron's weights between hidden layers, or a ResNet's weights but the first: with
-            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer.
+            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer;
+            a ResNet's convolutions with He's initialisation.
         penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the same weights.
     """
 
@@ -54,7 +55,9 @@ class Method:
     temperature: float = 0.0
     weight_decay: float = 0.0
     radii: tuple[float, ...] | None = None
-    square: Literal["default", "orthogonal start", "orthogonal", "orthogonal but the last"] = "default"
+    square: Literal["default", "He start", "orthogonal start", "orthogonal", "orthogonal but the last"] = (
+        "default"
+    )
     penalty: float = 0.0
 
     @property

@@ -44,7 +44,7 @@ class Task(Protocol):
     #: of every step of an epoch
     sizes: list[int]
 
-    def model(self) -> nn.Module:
+    def model(self, method: Method) -> nn.Module:
         """A new network, on the CPU, drawn from torch's generator."""
 
     def rules(self, method: Method) -> Rules:
@@ -107,7 +107,7 @@ class NetworkTraining:
         self._solves = solves.Counts()  # by this process
         self._fallbacks = 0  # before
         with seeded(seed, Draw.WEIGHTS, run):
-            self.model = self.task.model()
+            self.model = self.task.model(method)
         rules = self.task.rules(method)
         self._penalised: list[nn.Parameter] = []
         groups = self._groups(rules)

@@ -53,7 +53,7 @@ class Text:
         #: words in a row of every step of an epoch; the first word of a piece is not predicted
         self.sizes = [min(problem.length, rows - 1 - start) for start in range(0, rows - 1, problem.length)]
 
-    def model(self) -> nn.Module:
+    def model(self, method: Method) -> nn.Module:
         """A new network, on the CPU."""
         problem = self.problem
         return Transformer(
