@@ -27,6 +27,9 @@ test test-slow: export OMP_NUM_THREADS := 1
 # Threads cost networks of this size more than they give.
 demo: export OMP_NUM_THREADS := 1
 
+# Packages are compiled as they are imported, not all at once: torch has thousands of modules that nobody needs.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-gpu bench bench-gpu lint clean
 
@@ -70,13 +73,13 @@ $(VENV)/bin/python:
 	$(BASE_PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[experiments]"
+	$(VENV)/bin/python -m pip install --no-compile -c constraints.txt -e ".[experiments]"
 	touch $@
 
 $(VENV)/.test-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[dev]"
+	$(VENV)/bin/python -m pip install --no-compile -c constraints.txt -e ".[dev]"
 	touch $@
 
 $(VENV)/.bench-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install -c constraints.txt -e ".[bench]"
+	$(VENV)/bin/python -m pip install --no-compile -c constraints.txt -e ".[bench]"
 	touch $@

@@ -94,20 +94,16 @@ class Stack:
         """
         losses = _losses(self(self._each_method(x)), self._each_method(y))
         loss = losses.sum(1) if self.problem.reduction == "sum" else losses.mean(1)
-        if self._penalised.stop:
-            loss = torch.cat(
-                [
-                    loss[: self._penalised.start],
-                    loss[self._penalised] + self._penalty(),
-                    loss[self._penalised.stop :],
-                ]
-            )
         # 0 times a finite number is 0; times Inf or NaN it is NaN
         self._alive.mul_(loss.detach().mul(0.0).eq(0.0))
+        pull = self._pull() if self._penalised.stop else None
         grads = torch.autograd.grad(loss, list(self.weights.values()), grad_outputs=self._alive)
         for grad, buffer in zip(grads, self.grads.values(), strict=True):
             # 0 times an infinite activation of a lost copy is NaN
             torch.nan_to_num(grad, nan=0.0, posinf=0.0, neginf=0.0, out=buffer)
+        if pull is not None:
+            for name, part in zip(self._square, pull, strict=True):
+                self.grads[name][self._penalised].add_(part)
 
     @property
     def lost(self) -> Tensor:
@@ -123,12 +119,23 @@ class Stack:
         """From (runs, ...) to (copies, ...)."""
         return tensor.expand(len(self.methods), *tensor.shape).flatten(0, 1)
 
-    def _penalty(self) -> Tensor:
-        """λ Σ ‖WᵀW − I‖² over the weights between hidden layers, for the copies that have one."""
+    @torch.no_grad()
+    def _pull(self) -> Tensor:
+        """Gradient 4λ W (WᵀW − I) of the penalty λ Σ ‖WᵀW − I‖², for the copies that have one.
+
+        Of weights between hidden layers, in their order; 0 for a copy whose penalty is not finite, which is
+        lost.
+
+        Returns:
+            The gradient, of shape (weights, copies, width, width).
+        """
         W = torch.stack([self.weights[name][self._penalised] for name in self._square])
-        gram = W.mT @ W
-        excess = gram - torch.eye(gram.shape[-1], device=W.device)
-        return self._penalties[self._penalised] * excess.square().sum((0, -2, -1))
+        excess = W.mT @ W
+        excess.diagonal(dim1=-2, dim2=-1).sub_(1.0)
+        penalty = excess.square().sum((0, -2, -1))
+        alive = self._alive[self._penalised].mul_(penalty.mul(0.0).eq(0.0))
+        gradient = (W @ excess).mul_((4 * alive * self._penalties[self._penalised]).view(-1, 1, 1))
+        return gradient.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
 
     # ---- measuring -------------------------------------------------------------------------------
 
