@@ -1,14 +1,20 @@
 """Multi-layer perceptron with ReLU."""
 
+import torch
 from torch import Tensor, nn
 
 __all__ = ["MLP"]
 
 
 class _Linear(nn.Linear):
-    """``nn.Linear`` on points in columns: batched by vmap, its gradients lie in memory as its weights do."""
+    """``nn.Linear`` on points in columns, so that gradients lie in memory as weights do.
+
+    Weights may be those of many copies, with a dimension for them in front, and so may points.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.weight.dim() == x.dim() == 3:
+            return torch.baddbmm(self.bias.unsqueeze(-1), self.weight, x)
         return self.weight @ x + self.bias.unsqueeze(-1)
 
 

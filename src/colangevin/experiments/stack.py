@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 import colangevin as cl
@@ -61,7 +62,9 @@ class Stack:
         self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
         # 0 for copies whose loss has left the finite numbers; they stay where they were
         self._alive = torch.ones(self.copies, device=device)
-        self._square = build().square_weights
+        self._mlp = build()  # whose own weights nobody reads
+        self._all: dict[str, Tensor] = {**self.weights}
+        self._square = self._mlp.square_weights
         self._penalties = torch.tensor([method.penalty for method in methods], device=device)
         self._penalties = self._penalties.repeat_interleave(runs)
         penalised = [i for i, method in enumerate(methods) if method.penalty]
@@ -82,7 +85,8 @@ class Stack:
         Returns:
             Shape (copies, batch) for two classes, (copies, batch, classes) for more.
         """
-        logits: Tensor = self.model(x, per_replica=x.dim() == 3)
+        # the perceptron takes the weights of many copies as they are; vmap would cost as much again
+        logits: Tensor = functional_call(self._mlp, self._all, (x,))
         return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
 
     def differentiate(self, x: Tensor, y: Tensor) -> None:
