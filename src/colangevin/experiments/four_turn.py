@@ -37,7 +37,7 @@ DEPTH = Experiment(
     runs=10,
     epochs=2000,
     plane="pictures",
-    quick=Quick(runs=2, epochs=400, parts=(_layers(6),)),
+    quick=Quick(runs=2, epochs=420, parts=(_layers(6),)),
     claims=(
         *(
             Claim(
