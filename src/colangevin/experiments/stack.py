@@ -58,12 +58,11 @@ class Stack:
         self.copies = len(methods) * runs
         build = functools.partial(MLP, problem.depth, problem.width, inputs, 1 if classes == 2 else classes)
         self.model = _replicas(build, methods, runs, seed).to(device)
-        self.weights = dict(self.model.named_parameters())
+        self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
         # 0 for copies whose loss has left the finite numbers; they stay where they were
         self._alive = torch.ones(self.copies, device=device)
         self._mlp = build()  # whose own weights nobody reads
-        self._all: dict[str, Tensor] = {**self.weights}
         self._square = self._mlp.square_weights
         self._penalties = torch.tensor([method.penalty for method in methods], device=device)
         self._penalties = self._penalties.repeat_interleave(runs)
@@ -86,7 +85,7 @@ class Stack:
             Shape (copies, batch) for two classes, (copies, batch, classes) for more.
         """
         # the perceptron takes the weights of many copies as they are; vmap would cost as much again
-        logits: Tensor = functional_call(self._mlp, self._all, (x,))
+        logits: Tensor = functional_call(self._mlp, self.weights, (x,))
         return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
 
     def differentiate(self, x: Tensor, y: Tensor) -> None:

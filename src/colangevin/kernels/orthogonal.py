@@ -472,7 +472,7 @@ def polar(
 ):
     """Z = (X_bar X_bar^T / bound)^(-1/2) where quasi-Newton failed, by Newton-Schulz.
 
-    Y -> Z begins as (X_bar X_bar^T / bound) -> I; an iteration is T = (3 I - Z Y)/2, Y <- Y T, Z <- T Z, in
+    Y and Z begin as X_bar X_bar^T / bound and I; an iteration is T = (3 I - Z Y)/2, Y <- Y T, Z <- T Z, in
     which every matrix is symmetric. The programs, which share the tiles out among them, wait for each other:
     all have to be there at once. Mostly nothing has failed, and they end as soon as they have seen it.
     """

@@ -75,7 +75,7 @@ def _svg(figure: Figure) -> bytes:
 
 
 def _shorter(path: bytes) -> bytes:
-    """A path to a tenth of a point, straight lines without a letter for each: less than half the bytes."""
+    """A path to a tenth of a point, straight lines without a letter for each, to take fewer bytes."""
     path = re.sub(rb"(\.\d)\d+", rb"\1", path)
     if re.search(rb"[CQ]", path):
         return path
