@@ -116,6 +116,7 @@ def underdamped(
     rates,  # float32: drift a, kick b, decay c, noise scale d of a letter each; a row, or one for each weight
     LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O
     COUNT: tl.constexpr,
+    MOVES: tl.constexpr,  # whether there is an A
     DRAW: tl.constexpr,  # how many Os of the step came before
     COUNTS: tl.constexpr,  # whether this launch adds 1 to the step counts
     NOISE: tl.constexpr,
@@ -143,7 +144,8 @@ def underdamped(
     c, d = tl.load(rates + 2), tl.load(rates + 3)
 
     i = tl.arange(0, BLOCK)
-    inside = i < _length(row, start, ALIGNED)
+    length = _length(row, start, ALIGNED)
+    inside = i < length
     flag = flags + tl.load(row + 8)
     grad, finite = _read_gradient(grad_at, i, inside, flag, MAXIMIZE)
     old = tl.load(momentum_at + i, mask=inside, other=0.0)
@@ -154,7 +156,8 @@ def underdamped(
         theta, beta, _, cosine = _read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
         force = cosine * (grad + decay * theta) * unit
     else:
-        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        asked_for = inside if MOVES else i < tl.where(decay != 0, length, 0)
+        theta = tl.load(weight_at + i, mask=asked_for, other=0.0).to(tl.float32)
         beta = theta
         force = grad + decay * theta
     q = beta
@@ -184,7 +187,8 @@ def underdamped(
         tl.store(position_at + i, q, mask=inside)
         q = r * sine(q)
     q = tl.where(finite, q, theta)
-    tl.store(weight_at + i, q.to(weight_type), mask=inside)
+    moved = inside if MOVES else i < tl.where(r > 0, length, 0)
+    tl.store(weight_at + i, q.to(weight_type), mask=moved)
     if COUNTS:
         _count_step(row, start)
 

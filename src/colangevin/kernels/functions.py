@@ -11,9 +11,20 @@ __all__ = ["asin", "atan2", "count_steps", "extend", "mix", "normals", "sincos",
 
 
 @triton.jit
+def _nearest(x):
+    """The whole number nearest to x, as float32 and, to count by, as integer, for abs(x) < 2^22.
+
+    Adding 1.5 2^23 leaves no room for a fraction, and the whole number in the last bits. The units that round
+    and convert are slow, and would make these kernels wait.
+    """
+    shifted = x + 12582912.0
+    return shifted - 12582912.0, shifted.to(tl.int32, bitcast=True)
+
+
+@triton.jit
 def sincos(x):
     """Sine and cosine of an angle of moderate size, by reduction to [-pi/4, pi/4]."""
-    n = tl.floor(x * 0.6366197723675814 + 0.5)
+    n, quadrant = _nearest(x * 0.6366197723675814)
     y = x - n * 1.5703125  # pi/2 in three parts (Cody and Waite), so that the difference is exact
     y = y - n * 4.837512969970703e-4
     y = y - n * 7.549789948768648e-8
@@ -21,7 +32,6 @@ def sincos(x):
     s = y + y * z * (-1.6666654611e-1 + z * (8.3321608736e-3 - z * 1.9515295891e-4))
     c = z * z * (4.166664568298827e-2 + z * (-1.388731625493765e-3 + z * 2.443315711809948e-5))
     c = 1.0 - 0.5 * z + c
-    quadrant = n.to(tl.int32)
     odd = (quadrant & 1) != 0
     sine = tl.where(odd, c, s)
     cosine = tl.where(odd, s, c)
@@ -32,7 +42,7 @@ def sincos(x):
 @triton.jit
 def sine(x):
     """Sine alone, by reduction to [-pi/2, pi/2]: half the price of :func:`sincos`, good to two ulps."""
-    n = tl.floor(x * 0.3183098861837907 + 0.5)
+    n, half_turns = _nearest(x * 0.3183098861837907)
     y = x - n * 3.140625
     y = y - n * 9.675025939941406e-4
     y = y - n * 1.5099579897537296e-7
@@ -40,7 +50,7 @@ def sine(x):
     # least relative error on the interval, 6e-9
     p = -1.980960280338e-4 + z * 2.605780446190e-6
     s = y + y * z * (-1.666665955035e-1 + z * (8.333066244500e-3 + z * p))
-    return tl.where((n.to(tl.int32) & 1) != 0, -s, s)
+    return tl.where((half_turns & 1) != 0, -s, s)
 
 
 @triton.jit
@@ -82,8 +92,9 @@ def atan2(y, x):
 
 @triton.jit
 def wrap(angle):
-    """An angle brought into [-pi, pi]; one already there is not touched."""
-    return angle - 6.283185307179586 * tl.floor(angle * 0.15915494309189535 + 0.5)
+    """An angle brought into [-pi, pi], one beyond 2^22 turns only near it; one already there is not touched."""
+    turns, _ = _nearest(angle * 0.15915494309189535)
+    return angle - 6.283185307179586 * turns
 
 
 @triton.jit

@@ -92,7 +92,8 @@ class _Lines:
         options = {**self._options, "NOISE": noise, "VARIES": varies, "TRUSTED": trusted, "ALIGNED": aligned}
         if not letters:
             return Launch(elementwise.overdamped, len(self.chunks), **options)
-        code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "DRAW": draw}
+        moves = any(letter == "A" for letter, _ in letters)
+        code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "MOVES": moves, "DRAW": draw}
         return Launch(elementwise.underdamped, len(self.chunks), **code, **options)
 
 
