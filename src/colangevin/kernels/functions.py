@@ -12,11 +12,8 @@ __all__ = ["asin", "atan2", "count_steps", "extend", "mix", "normals", "sincos",
 
 @triton.jit
 def _nearest(x):
-    """The whole number nearest to x, as float32 and, to count by, as integer, for abs(x) < 2^22.
-
-    Adding 1.5 2^23 leaves no room for a fraction, and the whole number in the last bits. The units that round
-    and convert are slow, and would make these kernels wait.
-    """
+    """The whole number nearest to x, as float32 and, in the last bits, as integer, for abs(x) < 2^22."""
+    # 1.5 2^23 leaves no room for a fraction. The units that round and convert would keep the kernels waiting.
     shifted = x + 12582912.0
     return shifted - 12582912.0, shifted.to(tl.int32, bitcast=True)
 
@@ -92,7 +89,7 @@ def atan2(y, x):
 
 @triton.jit
 def wrap(angle):
-    """An angle brought into [-pi, pi], one beyond 2^22 turns only near it; one already there is not touched."""
+    """An angle brought into [-pi, pi], or near it from beyond 2^22 turns; one already there stays."""
     turns, _ = _nearest(angle * 0.15915494309189535)
     return angle - 6.283185307179586 * turns
 

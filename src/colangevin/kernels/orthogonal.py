@@ -400,6 +400,54 @@ def gram(
 
 
 @triton.jit
+def _iterate(
+    table,
+    tiles,
+    tile,
+    error,
+    slope,
+    M_high,
+    M_low,
+    N_high,
+    N_low,
+    new_M_high,
+    new_M_low,
+    new_N_high,
+    new_N_low,
+    size_earlier,
+    size_before,
+    size,
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """A tile of one quasi-Newton iteration: the residual is E + MN + (MN)^T."""
+    matrix, row, _, i, j = _tile(table, tiles, tile, BLOCK, BLOCK)
+    earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
+    Mh, Ml = _square(M_high, row), _square(M_low, row)
+    move = _gets_on(earlier, before)
+    if not (earlier <= _ENOUGH):  # else both workspaces have it
+        M = _sum(Mh, Ml, i, j)
+        if move:
+            Nh, Nl = _square(N_high, row), _square(N_low, row)
+            residual = _product_and_mirror(Mh, Ml, Nh, Nl, i, j, BLOCK, DEPTH)
+            residual += tl.load(_at(_square(error, row), i, j))
+            M += 0.5 * residual
+            tl.atomic_max(size + matrix, _largest(residual))
+        _store_split_mirrored(_square(new_M_high, row), _square(new_M_low, row), i, j, M, M)
+        B_at, Nh, Nl = _square(slope, row), _square(new_N_high, row), _square(new_N_low, row)
+        N, N_mirrored = 0.5 * M - tl.load(_at(B_at, i, j)), 0.5 * M - tl.trans(tl.load(_at(B_at, j, i)))
+        _store_split_mirrored(Nh, Nl, i, j, N, N_mirrored)
+    if not move:
+        tl.atomic_max(size + matrix, tl.where(before <= _ENOUGH, before, float("inf")))
+
+
+@triton.jit
+def _gets_on(earlier, before):
+    """Whether an iteration goes on, by its residuals two iterations before and in the one before."""
+    return (before > _ENOUGH) & (before <= _PROGRESS * earlier) & (before < 1e3)
+
+
+@triton.jit
 def quasi_newton(
     table,
     tiles,  # on and above the diagonal
@@ -419,25 +467,27 @@ def quasi_newton(
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """One quasi-Newton iteration: the residual is E + MN + (MN)^T."""
-    matrix, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
-    Mh, Ml = _square(M_high, row), _square(M_low, row)
-    move = (before > _ENOUGH) & (before <= _PROGRESS * earlier) & (before < 1e3)
-    if not (earlier <= _ENOUGH):  # else both workspaces have it
-        M = _sum(Mh, Ml, i, j)
-        if move:
-            Nh, Nl = _square(N_high, row), _square(N_low, row)
-            residual = _product_and_mirror(Mh, Ml, Nh, Nl, i, j, BLOCK, DEPTH)
-            residual += tl.load(_at(_square(error, row), i, j))
-            M += 0.5 * residual
-            tl.atomic_max(size + matrix, _largest(residual))
-        _store_split_mirrored(_square(new_M_high, row), _square(new_M_low, row), i, j, M, M)
-        B_at, Nh, Nl = _square(slope, row), _square(new_N_high, row), _square(new_N_low, row)
-        N, N_mirrored = 0.5 * M - tl.load(_at(B_at, i, j)), 0.5 * M - tl.trans(tl.load(_at(B_at, j, i)))
-        _store_split_mirrored(Nh, Nl, i, j, N, N_mirrored)
-    if not move:
-        tl.atomic_max(size + matrix, tl.where(before <= _ENOUGH, before, float("inf")))
+    """One quasi-Newton iteration."""
+    _iterate(
+        table,
+        tiles,
+        tl.program_id(0),
+        error,
+        slope,
+        M_high,
+        M_low,
+        N_high,
+        N_low,
+        new_M_high,
+        new_M_low,
+        new_N_high,
+        new_N_low,
+        size_earlier,
+        size_before,
+        size,
+        BLOCK,
+        DEPTH,
+    )
 
 
 @triton.jit
@@ -448,6 +498,68 @@ def _meet(arrivals, turn):
     while tl.atomic_add(arrivals, 0) < turn * tl.num_programs(0):
         pass
     tl.debug_barrier()
+
+
+@triton.jit
+def quasi_newton_to_the_end(
+    table,
+    tiles,
+    error,
+    slope,
+    M_high,
+    M_low,
+    N_high,
+    N_low,
+    new_M_high,
+    new_M_low,
+    new_N_high,
+    new_N_low,
+    sizes,  # float32 (2 + ITERATIONS, matrices): of all iterations; infinite, and of E, before the first
+    arrivals,  # int32 (1,), 0 at first
+    count,  # of tiles
+    matrices,
+    MATRICES: tl.constexpr,  # a power of 2 that is at least as much
+    ITERATIONS: tl.constexpr,  # an even number
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """The iterations that are left, as many as any matrix needs, in programs that wait for each other."""
+    number = tl.arange(0, MATRICES)
+    known = number < matrices
+    earlier = tl.load(sizes + number, mask=known, other=0.0)
+    before = tl.load(sizes + matrices + number, mask=known, other=0.0)
+    if tl.max((known & _gets_on(earlier, before)).to(tl.int32), 0) > 0:
+        for k in range(ITERATIONS):
+            size = sizes + k * matrices
+            for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+                _iterate(
+                    table,
+                    tiles,
+                    tile,
+                    error,
+                    slope,
+                    M_high,
+                    M_low,
+                    N_high,
+                    N_low,
+                    new_M_high,
+                    new_M_low,
+                    new_N_high,
+                    new_N_low,
+                    size,
+                    size + matrices,
+                    size + 2 * matrices,
+                    BLOCK,
+                    DEPTH,
+                )
+            _meet(arrivals, k + 1)
+            M_high, new_M_high = new_M_high, M_high
+            M_low, new_M_low = new_M_low, M_low
+            N_high, new_N_high = new_N_high, N_high
+            N_low, new_N_low = new_N_low, N_low
+    elif tl.program_id(0) == 0:
+        last = tl.where(before <= _ENOUGH, before, float("inf"))
+        tl.store(sizes + (ITERATIONS + 1) * matrices + number, last, mask=known)
 
 
 @triton.jit

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -22,10 +23,13 @@ _FINE_PART = torch.float16  # two of which are as good as one, where its size is
 # how much of a sum over r and of one over s is loaded at a time
 _LONG, _SHORT = 64, 32
 # As Orthogonal: who has not come to 1e-4 by then takes the polar factor. A launch that finds nothing left to
-# do costs a few microseconds. 24 iterations of Newton-Schulz are enough for steps up to h|P| = 300; their
-# number is even, so that the result is in the first workspace.
+# do costs a few microseconds. 24 iterations of Newton-Schulz are enough for steps up to h|P| = 300. All these
+# numbers are even, so that results are in the first workspace.
 _QUASI_NEWTON = 24
 _NEWTON_SCHULZ = 24
+# The quasi-Newton iterations that most steps need have launches of their own, unless there are so few tiles
+# that the launch that makes all others can have a program for each.
+_COMMON = 8
 
 
 Shape = tuple[tuple[str, Any], ...]
@@ -129,8 +133,14 @@ class Matrices:
         self._products = over(_products, kernel.products, DEPTH=_LONG)
         self._gram = over(_uppers, kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
         self._quasi_newton = over(_uppers, kernel.quasi_newton, DEPTH=_SHORT)
+        uppers = [[number, *place] for number, matrix in order for place in _uppers(matrix)[1]]
         squares = [[number, *place] for number, matrix in order for place in _squares(matrix)[1]]
-        self._polar = [(self._at_once(kernel.polar, len(squares)), upload(squares, torch.int32))]
+        self._apart = 0 if len(uppers) <= self._places else _COMMON
+        left = {"ITERATIONS": _QUASI_NEWTON - self._apart, "DEPTH": _SHORT}
+        together = self._together(kernel.quasi_newton_to_the_end, len(uppers), **left)
+        self._to_the_end = [(together, upload(uppers, torch.int32))]
+        together = self._together(kernel.polar, len(squares), ITERATIONS=_NEWTON_SCHULZ)
+        self._polar = [(together, upload(squares, torch.int32))]
         self._choose = over(_squares, kernel.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
         self._arrival = over(_uppers, kernel.arrival, VARIES=varies, DEPTH=_SHORT)
         self._land = over(_bands, kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
@@ -138,25 +148,28 @@ class Matrices:
         self._correction = over(_uppers, kernel.correction, MOMENTUM=momentum, VARIES=varies)
         self._correct = over(_bands, kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
 
-    def _at_once(self, function: Any, tiles: int) -> Launch:
-        """A launch whose programs wait for each other, of no more than run at the same time."""
-        programs, options = 1, {}  # Triton's interpreter runs one after the other
-        if self.device.type == "cuda":
-            properties = torch.cuda.get_device_properties(self.device)
-            # a program takes at most half of a multiprocessor's registers, and 64 KiB of shared memory
-            each = 2 if properties.shared_memory_per_multiprocessor >= 160 * 1024 else 1
-            programs = min(tiles, each * properties.multi_processor_count)
-            options["launch_cooperative_grid"] = True
+    @cached_property
+    def _places(self) -> int:
+        """How many programs of a kernel can wait for each other, since all of them run at the same time."""
+        if self.device.type != "cuda":
+            return 1  # Triton's interpreter runs one after the other
+        properties = torch.cuda.get_device_properties(self.device)
+        # a program takes at most half of a multiprocessor's registers, and 64 KiB of shared memory
+        each = 2 if properties.shared_memory_per_multiprocessor >= 160 * 1024 else 1
+        return each * int(properties.multi_processor_count)
+
+    def _together(self, function: Any, tiles: int, **constants: Any) -> Launch:
+        """A launch whose programs wait for each other."""
         return Launch(
             function,
-            programs,
+            min(tiles, self._places),
             count=tiles,
             matrices=self.count,
             MATRICES=triton.next_power_of_2(self.count),
-            ITERATIONS=_NEWTON_SCHULZ,
             BLOCK=_TILE,
             num_stages=2,
-            **options,
+            **constants,
+            **({"launch_cooperative_grid": True} if self.device.type == "cuda" else {}),
         )
 
     def _run(self, launches: Launches, *arguments: Tensor) -> None:
@@ -187,22 +200,24 @@ class Matrices:
         E_high, L = self._parts(2, self.square_size)
         C, *T = self._parts(3, self.square_size, fine=True)
         K, G, S, A, E, B, arrived, *polar = torch.empty(12, self.square_size, device=self.device)
-        zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 8, self.count, device=self.device)
-        bound, last, arrivals, T_unit, *extents = zeros[:6]
-        sizes, polar_sizes = list(zeros[6 : _QUASI_NEWTON + 7]), zeros[_QUASI_NEWTON + 7 :]
-        earlier = torch.full_like(bound, float("inf"))
+        zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 10, self.count, device=self.device)
+        bound, last, T_unit, *extents = zeros[:5]
+        arrivals, polar_arrivals = zeros[5:7].view(torch.int32)
+        sizes, polar_sizes = zeros[7 : _QUASI_NEWTON + 9], zeros[_QUASI_NEWTON + 9 :]
+        size, size_at = sizes[-1], list(sizes)
+        size_at[0].fill_(float("inf"))  # two iterations before the first
 
         self._run(self._split, ahead, *bands)
         self._run(self._products, *bands, K, G)
         self._run(self._halves, K, S, A, *U, *D)
-        self._run(self._gram, G, S, A, *U, *D, rates, E, B, *M, sizes[0], bound)
-        for k in range(_QUASI_NEWTON):
-            self._run(self._quasi_newton, E, B, *M, *spare, earlier, sizes[k], sizes[k + 1])
-            M, spare, earlier = spare, M, sizes[k]
-        size = sizes[_QUASI_NEWTON]
+        self._run(self._gram, G, S, A, *U, *D, rates, E, B, *M, size_at[1], bound)
+        for k in range(self._apart):
+            self._run(self._quasi_newton, E, B, *M, *spare, *size_at[k : k + 3])
+            M, spare = spare, M
+        self._run(self._to_the_end, E, B, *M, *spare, sizes[self._apart :], arrivals)
         if solves.watched():
-            self._note(torch.stack(sizes[: _QUASI_NEWTON + 1]))
-        self._run(self._polar, E, bound, size, *polar, polar_sizes, arrivals.view(torch.int32))
+            self._note(sizes[1:])
+        self._run(self._polar, E, bound, size, *polar, polar_sizes, polar_arrivals)
         self._run(self._choose, K, *M[:2], polar[1], bound, size, S, A, rates, arrived, *U, *Z, *D)
         if momentum:
             self._run(self._arrival, K, G, arrived, *U, *Z, *D, size, rates, S, L, *extents)
