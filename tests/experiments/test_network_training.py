@@ -8,8 +8,9 @@ from torch.nn.functional import cross_entropy
 
 from colangevin.experiments import network_training
 from colangevin.experiments.description import ImageProblem, Method, TextProblem
-from colangevin.experiments.network_training import NetworkTraining, score
+from colangevin.experiments.network_training import NetworkTraining
 from colangevin.experiments.randomness import Draw, seeded
+from colangevin.experiments.scoring import score
 
 pytestmark = pytest.mark.usefixtures("small_data")
 

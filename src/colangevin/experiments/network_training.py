@@ -12,20 +12,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 import colangevin as cl
 from colangevin.constraints import solves
 from colangevin.experiments.description import ImageProblem, Method, TextProblem
 from colangevin.experiments.images import Images
 from colangevin.experiments.randomness import Draw, seeded
+from colangevin.experiments.scoring import score
 from colangevin.experiments.sources import Progress
 from colangevin.experiments.text import Text
 from colangevin.noise import stream
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.param_groups import Rules, choose
 
-__all__ = ["NetworkTraining", "score"]
+__all__ = ["NetworkTraining"]
 
 # Steps of a size that are taken one by one before they are captured: they compile kernels, choose
 # convolutions and make the optimizer's state.
@@ -301,12 +301,6 @@ class NetworkTraining:
         for group in self.optimizer.param_groups:
             group["lr"] = self._lr  # the one that a graph reads
         self._eager, self._graphs = {}, {}  # the optimizer's state lies elsewhere now
-
-
-def score(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean loss in float32, and how many targets have the largest logit."""
-    loss = cross_entropy(logits.flatten(0, -2).float(), y.flatten())
-    return loss, (logits.argmax(-1) == y).sum()
 
 
 def _optimizer(method: Method, groups: list[dict[str, Any]], lr: Tensor, seed: int) -> ConstrainedOptimizer:
