@@ -1,6 +1,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 from colangevin.experiments.resnet import ResNet34
 from colangevin.experiments.transformer import Transformer, _Attention, _positions
@@ -54,9 +55,22 @@ def test_a_prediction_does_not_see_what_comes_after_it():
     changed = words.clone()
     changed[0, 4] = 10
     before, after = model(words), model(changed)
-    assert before.shape == (1, 7, 11)
     torch.testing.assert_close(before[:, :4], after[:, :4])
     assert not torch.allclose(before[:, 4:], after[:, 4:])
+
+
+def test_words_that_fill_the_vocabulary_up_cannot_come_and_change_no_gradient():
+    model, words, targets = small(dropout=0.0), torch.arange(7).unsqueeze(0), torch.arange(3, 10).unsqueeze(0)
+    logits = model(words)
+    assert logits.shape == (1, 7, 16)
+    assert torch.equal(logits.exp() == 0, (torch.arange(16) >= 11).expand_as(logits))
+    kept = cross_entropy(logits[..., :11].flatten(0, 1), targets.flatten())
+    filled = cross_entropy(logits.flatten(0, 1), targets.flatten())
+    assert torch.equal(filled, kept)
+    weights = list(model.parameters())
+    expected = torch.autograd.grad(kept, weights, retain_graph=True)
+    for grad, right in zip(torch.autograd.grad(filled, weights), expected, strict=True):
+        torch.testing.assert_close(grad, right)
 
 
 def test_the_order_of_words_matters():
