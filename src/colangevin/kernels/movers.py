@@ -19,6 +19,9 @@ from colangevin.optim.entry import Entry
 __all__ = ["ElementwiseMover", "OrthogonalMover", "SphereMover"]
 
 _BLOCK = 256  # elements a program of the elementwise kernels works on
+# Of the underdamped one: with all the registers that it would take, fewer programs run at a time, too few to
+# keep the memory busy.
+_SMALL = {"num_warps": 1, "maxnreg": 64}
 _TILE = 1024  # entries a program of the sphere kernel works on
 _TYPES = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 
@@ -66,7 +69,6 @@ class _Lines:
             "weight_type": _TYPES[weights[0].dtype],
             "grad_type": _TYPES[mover.entries[0].grad.dtype],
             "BLOCK": _BLOCK,
-            "num_warps": 2,
         }
         self._launches: dict[object, Launch] = {}
 
@@ -91,10 +93,10 @@ class _Lines:
         aligned = self._aligned and aligned
         options = {**self._options, "NOISE": noise, "VARIES": varies, "TRUSTED": trusted, "ALIGNED": aligned}
         if not letters:
-            return Launch(elementwise.overdamped, len(self.chunks), **options)
+            return Launch(elementwise.overdamped, len(self.chunks), **options, num_warps=2)
         moves = any(letter == "A" for letter, _ in letters)
         code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "MOVES": moves, "DRAW": draw}
-        return Launch(elementwise.underdamped, len(self.chunks), **code, **options)
+        return Launch(elementwise.underdamped, len(self.chunks), **code, **options, **_SMALL)
 
 
 class ElementwiseMover(Fused):
