@@ -157,8 +157,9 @@ class Shards:
         library = extra("safetensors.torch", _PURPOSE)
         try:
             with written_whole(path) as temporary:
-                library.save_file(tensors, temporary, metadata)
-        except (OSError, extra("safetensors", _PURPOSE).SafetensorError) as error:
+                # save_file would write to a name of its own first, which a kill leaves behind
+                temporary.write_bytes(library.save(tensors, metadata))
+        except OSError as error:
             raise SamplesError(_unwritten(path, error)) from error
         if not self.calls or call > self.calls[-1]:
             self.calls.append(call)
