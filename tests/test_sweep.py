@@ -1,5 +1,7 @@
 """Walking through a weight in blocks changes nothing: the same numbers as a step on whole tensors."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -99,8 +101,9 @@ def test_weights_in_another_order_take_the_other_path(layout: str) -> None:
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_edits_through_data_are_noticed(edit: object, dtype: torch.dtype) -> None:
-    weight = nn.Parameter(torch.rand(1000, dtype=dtype) - 0.5)
+@pytest.mark.parametrize("count", [1000, 70_000])
+def test_edits_through_data_are_noticed(edit: object, dtype: torch.dtype, count: int) -> None:
+    weight = nn.Parameter(torch.rand(count, dtype=dtype) - 0.5)
     opt = cl.CoLud([{"params": [weight], "constraint": cl.Circle(1.0)}], 0.1, friction=1.0)
     weight.grad = torch.zeros_like(weight)
     opt.step()
@@ -108,3 +111,42 @@ def test_edits_through_data_are_noticed(edit: object, dtype: torch.dtype) -> Non
     edited = weight.detach().clone()
     opt.step()
     torch.testing.assert_close(weight.detach(), edited, rtol=8 * torch.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize(("place", "seen"), [(256, True), (287, True), (288, False), (69_999, True)])
+def test_of_a_large_circle_weight_an_eighth_and_the_end_are_watched(place: int, seen: bool) -> None:
+    weight = nn.Parameter(torch.rand(70_000) - 0.5)
+    opt = cl.CoLud([{"params": [weight], "constraint": cl.Circle(1.0)}], 0.1, friction=1.0)
+    weight.grad = torch.zeros_like(weight)
+    opt.step()
+    before = weight.detach().clone()
+    weight.data[place] += 0.01
+    opt.step()
+    expected = before[place] + (0.01 if seen else 0)
+    torch.testing.assert_close(weight.detach()[place], expected, rtol=1e-6, atol=0)
+    with torch.no_grad():
+        weight[place] += 0.01  # in place, as torch sees it
+    opt.step()
+    torch.testing.assert_close(weight.detach()[place], expected + 0.01, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("several", [False, True])
+def test_angles_that_pass_the_straight_one_come_back(dtype: torch.dtype, several: bool) -> None:
+    weights = [nn.Parameter(torch.full((5,), 0.1, dtype=dtype)) for _ in range(1 + several)]
+    opt = cl.CoLud([{"params": weights, "constraint": cl.Circle(0.5)}], 0.5, friction=0.0)
+    for weight in weights:
+        weight.grad = torch.zeros_like(weight)
+    opt.step()
+    for weight in weights:
+        opt.state[weight]["momentum"].copy_(torch.tensor([0.0, 1.0, -1.0, 3.0, -3.0]))
+    start = opt.state[weights[0]]["position"].clone()
+    for _ in range(5):
+        opt.step()
+    turned = start + 2.5 * torch.tensor([0.0, 1.0, -1.0, 3.0, -3.0], dtype=dtype)
+    tolerance = 8 * torch.finfo(dtype).eps
+    for weight in weights:
+        position = opt.state[weight]["position"]
+        assert float(position.abs().max()) <= math.pi
+        torch.testing.assert_close(weight.detach(), 0.5 * turned.sin(), rtol=0, atol=4 * tolerance)
+        torch.testing.assert_close(weight.detach(), 0.5 * position.sin(), rtol=tolerance, atol=0)

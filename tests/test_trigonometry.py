@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from colangevin.constraints.trigonometry import cosine, sine
+from colangevin.constraints.trigonometry import cosine, largest_angle, sine, write_cosine, write_sine
 
 EPS = torch.finfo(torch.float32).eps
 UNITS = 2.0  # of the last place
@@ -58,3 +58,33 @@ def test_other_angles_are_left_to_torch(dtype: torch.dtype) -> None:
     for ours, theirs in ((sine, torch.sin), (cosine, torch.cos)):
         step = ours if dtype == torch.float32 else compiled(ours)  # not compiled, or not in float32
         assert torch.equal(step(x), theirs(x))
+
+
+@pytest.mark.parametrize("turn", [1.0, 0.5, 0.01], ids=["all angles", "up to a right one", "small"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_what_is_written_has_the_precision_of_the_dtype(dtype: torch.dtype, turn: float) -> None:
+    x = angles().to(dtype)
+    x = x[x.abs() <= turn * math.pi]
+    exact, out = x.double(), torch.empty_like(x)
+    unit = UNITS * torch.finfo(dtype).eps
+    write_sine(x, largest_angle(x), 0.05, out)
+    right = 0.05 * exact.sin()
+    assert float(((out.double() - right).abs() / right.abs().clamp_min(1e-37)).max()) <= unit
+    write_cosine(x, largest_angle(x), out)
+    assert float((out.double() - exact.cos()).abs().max()) <= unit
+
+
+@pytest.mark.parametrize("largest", [math.pi / 2, 1.6], ids=["polynomial", "torch"])
+def test_polynomials_are_written_up_to_a_right_angle(largest: float) -> None:
+    x = torch.linspace(-largest, largest, 1001)
+    sines, cosines = torch.empty_like(x), torch.empty_like(x)
+    write_sine(x, largest, 1.0, sines)
+    write_cosine(x, largest, cosines)
+    assert torch.equal(sines, x.sin()) == torch.equal(cosines, x.cos()) == (largest > math.pi / 2)
+
+
+def test_angles_that_are_no_numbers_stay_so() -> None:
+    x = torch.tensor([0.1, math.nan])
+    assert math.isnan(largest_angle(x))
+    write_sine(x, largest_angle(x), 1.0, x)
+    assert x.isnan().tolist() == [False, True]

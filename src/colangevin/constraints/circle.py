@@ -18,7 +18,7 @@ from colangevin.constraints.base import (
     same_description,
 )
 from colangevin.constraints.elementwise import Elementwise
-from colangevin.constraints.trigonometry import cosine, sine
+from colangevin.constraints.trigonometry import cosine, largest_angle, sine, write_cosine, write_sine
 from colangevin.errors import ConstraintError, InfeasibleError, label
 from colangevin.scratch import scratch
 
@@ -153,7 +153,8 @@ class Circle(Elementwise):
         return cosine(q) * grad * (1 / self._r(q))  # xi G / r^2
 
     def kick_(self, q: Tensor, p: Tensor, grad: Tensor, b: float) -> None:
-        xi = torch.cos(q, out=scratch("slack", q.shape, q.dtype, q.device))
+        xi = scratch("slack", q.shape, q.dtype, q.device)
+        write_cosine(q, largest_angle(q), xi)
         p.addcmul_(xi, grad, value=-b / self.smallest_length)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
@@ -164,12 +165,13 @@ class Circle(Elementwise):
         return torch.sub(beta, (beta * (1 / math.tau)).round_(), alpha=math.tau), p
 
     def drift_(self, q: Tensor, p: Tensor, a: float) -> None:
-        low, high = q.add_(p, alpha=a).aminmax()
-        if float(high) > math.pi or float(low) < -math.pi:  # seldom, and to look costs less than to round
-            q.sub_((q * (1 / math.tau)).round_(), alpha=math.tau)
+        q.add_(p, alpha=a)
 
     def lower_(self, q: Tensor, weight: Tensor) -> None:
-        torch.sin(q, out=weight).mul_(self.smallest_length)
+        largest = largest_angle(q)
+        if largest > math.pi:  # seldom, and to look costs less than to round
+            q.sub_((q * (1 / math.tau)).round_(), alpha=math.tau)
+        write_sine(q, largest, self.smallest_length, weight)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
         # q_bar is (theta, xi) in its last dimension; atan2, since arctan would fold theta < 0 away

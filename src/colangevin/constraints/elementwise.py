@@ -31,4 +31,7 @@ class Elementwise(Constraint):
 
     @abstractmethod
     def lower_(self, q: Tensor, weight: Tensor) -> None:
-        """Write the weight that a configuration of the same dtype stands for; it may be the same tensor."""
+        """Write the weight that a configuration of the same dtype stands for; it may be the same tensor.
+
+        A configuration that drifts have taken out of its range comes back to it.
+        """

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Constraint, Free
+from colangevin.constraints import Circle, Constraint, Free
 from colangevin.constraints.base import state_dtype
 from colangevin.errors import label
 from colangevin.integrators.rates import factor, host, largest, varies
@@ -83,8 +83,11 @@ class Entry:
 
     def _checksum(self) -> tuple[Tensor, ...]:
         """Changes when it is written through ``.data``; on the CPU, where that can be looked at."""
-        watched = self.parameter.device.type == "cpu" and not isinstance(self.constraint, Free)
-        return _checksum(self.parameter.detach()) if watched else ()
+        if self.parameter.device.type != "cpu" or isinstance(self.constraint, Free):
+            return ()
+        # a step on circles costs a few passes over memory, so that one more would show
+        sparse = isinstance(self.constraint, Circle) and self.numel > _LARGE
+        return _checksum(self.parameter.detach(), *(_SPARSE if sparse else _DENSE))
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -195,33 +198,43 @@ class Entry:
 
     def count(self) -> None:
         """One more step."""
+        self.counter.add_(1)
+
+    @property
+    def counter(self) -> Tensor:
+        """The number of steps in the state, made when it is missing."""
         if "step" not in self.state:
             self.state["step"] = torch.zeros((), dtype=torch.int64, device=self.parameter.device)
-        self.state["step"] += 1
+        counter: Tensor = self.state["step"]
+        return counter
 
     def _configured(self, tensor: Tensor) -> Tensor:
         """A tensor of the state in the shape of stacked configurations."""
         return tensor.reshape(self.copies, *self.configuration_shape)
 
 
-# Elements of a weight that are summed against one ramp: few enough that their rounding hides no edit of a
-# single one by more than about 1e-5 of the largest in float32, and enough for the sums to cost no more than
-# reading the weight.
-_ROW = 4096
+# Of every so many elements of a weight, how many from the first on are summed against one ramp. All of them:
+# few enough that their rounding hides no edit of a single one by more than about 1e-5 of the largest in
+# float32, and enough for the sums to cost no more than reading the weight. An eighth: as the fused step does.
+_DENSE, _SPARSE = (4096, 4096), (256, 32)
+# Elements from which on an eighth will do.
+_LARGE = 1 << 16
 
 
-def _checksum(weight: Tensor) -> tuple[Tensor, ...]:
+def _checksum(weight: Tensor, row: int, summed: int) -> tuple[Tensor, ...]:
     """Sums over a weight that see its values, their signs and their order, in one pass."""
     flat = weight.reshape(-1).to(state_dtype(weight.dtype))
-    rows = flat.numel() // _ROW
-    rest = flat[rows * _ROW :]
-    last = rest.dot(_ramp(rest.numel(), flat.dtype))
-    return (flat[: rows * _ROW].view(rows, _ROW).mv(_ramp(_ROW, flat.dtype)), last) if rows else (last,)
+    count = flat.numel()
+    if count < row:
+        return (flat.dot(_ramp(count, flat.dtype)),)
+    whole = count // row * row
+    last = flat[whole:].dot(_ramp(count - whole, flat.dtype))
+    return flat[:whole].view(-1, row)[:, :summed].mv(_ramp(summed, flat.dtype)), last
 
 
 @lru_cache(maxsize=256)
 def _ramp(count: int, dtype: torch.dtype) -> Tensor:
-    return torch.linspace(1, 2, count, dtype=dtype)
+    return torch.linspace(1, 2, count, dtype=dtype, device="cpu")
 
 
 def state_shape(

@@ -98,23 +98,13 @@ class Sweep:
         numbers = dynamics.numbers() if isinstance(dynamics, Overdamped) else dynamics.moves(segment)
         for entry in self.entries:
             entry.settle(momentum=not isinstance(dynamics, Overdamped))
+        widths = [math.prod(s) for s in dynamics.noise_shapes(self.constraint, (1,), segment)]
+        keeps = self.constraint.keeps_position(self.entries[0].parameter.dtype)
         if whole:
             each = ([Piece(entry, 0, entry.numel)] for entry in self.entries)
-            return numbers, [self._block(dynamics, pieces, segment, passing=False) for pieces in each]
+            return numbers, [_block(pieces, segment, widths, keeps=keeps, passing=False) for pieces in each]
         blocks = _blocks(self.entries)
-        return numbers, (self._block(dynamics, pieces, segment, passing=True) for pieces in blocks)
-
-    def _block(self, dynamics: Dynamics, pieces: list[Piece], segment: int, *, passing: bool) -> Operands:
-        states = [(piece, piece.entry.state) for piece in pieces]
-        keeps = self.constraint.keeps_position(self.entries[0].parameter.dtype)
-        widths = [math.prod(s) for s in dynamics.noise_shapes(self.constraint, (1,), segment)]
-        return Operands(
-            [piece.of(piece.entry.parameter.detach()) for piece in pieces],
-            [piece.of(state["position"]) for piece, state in states] if keeps else [],
-            [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
-            [piece.of(piece.entry.grad) for piece in pieces],
-            [_noise(pieces, (segment, i), width, passing=passing) for i, width in enumerate(widths)],
-        )
+        return numbers, (_block(pieces, segment, widths, keeps=keeps, passing=True) for pieces in blocks)
 
     def move(self, numbers: Numbers, operands: Operands) -> None:
         """Move one block through the segment: gather, step, write."""
@@ -125,28 +115,41 @@ class Sweep:
         if group["weight_decay"]:
             grad = plus(grad, theta, float(group["weight_decay"]))
         q = _joined(operands.position) if operands.position else theta
+        compiling = torch.compiler.is_compiling()
         if isinstance(numbers, tuple):
             q = overdamped.follow(numbers, self.constraint, q, grad, operands.noise)
         else:
             p = _joined(operands.momentum)
-            if torch.compiler.is_compiling():
+            if compiling:
                 q, p = underdamped.follow(numbers, self.constraint, q, p, grad, operands.noise)
             else:
                 underdamped.follow_(numbers, self.constraint, q, p, grad, operands.noise)
             _spread(p, operands.momentum)
+        if compiling:
+            theta = self.constraint.lower(q, q.shape)
+        else:
+            self.constraint.lower_(q, theta)
+        _spread(theta, operands.theta)
         if operands.position:
             _spread(q, operands.position)
-        if len(operands.theta) > 1 or operands.theta[0].dtype != dtype or torch.compiler.is_compiling():
-            _spread(self.constraint.lower(q, q.shape), operands.theta)
-        else:
-            self.constraint.lower_(q, operands.theta[0])
 
     def complete(self, *, last: bool) -> None:
         """Note that all blocks have moved; the last segment completes the step."""
+        if last:
+            torch._foreach_add_([entry.counter for entry in self.entries], 1)
         for entry in self.entries:
-            if last:
-                entry.count()
             entry.remember()
+
+
+def _block(pieces: list[Piece], segment: int, widths: list[int], *, keeps: bool, passing: bool) -> Operands:
+    states = [(piece, piece.entry.state) for piece in pieces]
+    return Operands(
+        [piece.of(piece.entry.parameter.detach()) for piece in pieces],
+        [piece.of(state["position"]) for piece, state in states] if keeps else [],
+        [piece.of(state["momentum"]) for piece, state in states if "momentum" in state],
+        [piece.of(piece.entry.grad) for piece in pieces],
+        [_noise(pieces, (segment, i), width, passing=passing) for i, width in enumerate(widths)],
+    )
 
 
 def _noise(pieces: list[Piece], words: tuple[int, int], width: int, *, passing: bool) -> Tensor:
