@@ -29,6 +29,13 @@ def test_claims_and_numbers_refer_to_what_there_is(experiment):
 
 
 @ALL
+def test_all_parts_have_the_same_methods(experiment):
+    # the report compares parts method by method
+    names = {tuple(method.name for method in part.methods) for part in experiment.parts}
+    assert len(names) == 1
+
+
+@ALL
 def test_parts_of_several_are_named_by_their_claims(experiment):
     if len(experiment.parts) > 1:
         assert all(claim.part is not None for claim in experiment.claims)

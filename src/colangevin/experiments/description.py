@@ -249,7 +249,7 @@ class Experiment:
         title: in a line.
         covers: figures and tables, as ``fig4`` and ``tabD2``; each is a name on the command line too.
         about: what is done and where the paper leaves a choice, in a few sentences.
-        parts: what is trained.
+        parts: what is trained; the same methods in all of them, which the report compares by their place.
         runs: repetitions of every method.
         epochs: of every training.
         claims: what the paper says.
