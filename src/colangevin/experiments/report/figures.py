@@ -33,6 +33,7 @@ _STYLE = {
     "axes.spines.right": False,
 }
 _MOST_PICTURES = 12
+_MOST_BANDS = 6
 
 
 def colour(number: int) -> str:
@@ -75,11 +76,21 @@ def _svg(figure: Figure) -> bytes:
 
 
 def _shorter(path: bytes) -> bytes:
-    """A path to a tenth of a point, straight lines without a letter for each, to take fewer bytes."""
-    path = re.sub(rb"(\.\d)\d+", rb"\1", path)
+    """A path to a tenth of a point, every straight line from where the last one ended: fewer bytes."""
     if re.search(rb"[CQ]", path):
-        return path
-    return re.sub(rb"\.0\b", b"", re.sub(rb" \nL ", b" ", path))
+        return re.sub(rb"(\.\d)\d+", rb"\1", path)
+    drawn = ""
+    for piece in path.split(b"M")[1:]:
+        tenths = [round(10 * float(number)) for number in re.findall(rb"-?[\d.]+", piece)]
+        steps = [here - before for before, here in zip(tenths, tenths[2:], strict=False)]
+        drawn += f"M{_written(tenths[:2])}l{_written(steps)}{'z' if b'z' in piece else ''}"
+    return f' d="{drawn}"'.encode()
+
+
+def _written(tenths: Sequence[int]) -> str:
+    """Numbers of tenths in as few characters as it takes."""
+    numbers = " ".join(re.sub(r"^(-?)0\.", r"\1.", f"{number / 10:g}") for number in tenths)
+    return numbers.replace(" -", "-")
 
 
 def _line(axes: Axes, x: Any, mean: Any, std: Any | None, number: int, label: str) -> None:
@@ -92,7 +103,6 @@ def _line(axes: Axes, x: Any, mean: Any, std: Any | None, number: int, label: st
 def _curves(each: PartResult) -> Figure:
     """Loss and accuracy over training, mean and, where methods are few, standard deviation over runs."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
-    few = len(each.methods) <= len(COLOURS)
     panels = ("train_loss", "test_loss", "test_accuracy")
     if "validation_loss" in each.arrays:
         panels = ("train_loss", "validation_loss", "test_loss")
@@ -101,7 +111,8 @@ def _curves(each: PartResult) -> Figure:
         mean, std = over_runs(scale * each.arrays[name].astype(float))
         for number, method in enumerate(each.methods):
             if each.done[number].any():
-                band = std[:, number] if few else None
+                # below zero there is no logarithm, and more bands hide each other
+                band = std[:, number] if name != "train_loss" and len(each.methods) <= _MOST_BANDS else None
                 _line(axes, each.arrays["epochs"], mean[:, number], band, number, method)
         axes.set(xlabel="epochs", title=title)
         if name == "train_loss":
@@ -128,8 +139,11 @@ def _spectra(each: PartResult) -> Figure:
 
 
 def _legend(figure: Figure) -> None:
+    """All methods below the plots, as many in a row as there is room for."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False)
+    widest = 0.5 + 0.075 * max(map(len, labels))  # inches, with the line before it
+    columns = max(1, min(len(labels), int(figure.get_figwidth() / widest)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def _across(result: Result) -> Figure:
