@@ -2,7 +2,7 @@ r"""Sine and cosine of an angle in :math:`[-\pi, \pi]`: torch's own or, where th
 
 A compiler puts a polynomial into the loop over the weights as a few vector instructions. Of the general
 routines, which also reduce arguments of any size, it can only make calls. Without a compiler, too, the passes
-of a polynomial over what is in the cache take half the time of such a call.
+of a polynomial over what is in the cache take less time than such a call.
 """
 
 import math

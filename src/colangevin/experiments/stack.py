@@ -84,7 +84,7 @@ class Stack:
         Returns:
             Shape (copies, batch) for two classes, (copies, batch, classes) for more.
         """
-        # the perceptron takes the weights of many copies as they are; vmap takes half as long again
+        # the perceptron takes the weights of many copies as they are; vmap would cost more
         logits: Tensor = functional_call(self._mlp, self.weights, (x,))
         return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
 
