@@ -27,6 +27,7 @@ COLOURS = (
 _STYLE = {
     "svg.hashsalt": "colangevin",
     "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # all are named at every word
     "savefig.dpi": 100,  # of points that are drawn as pixels
     "font.size": 9.0,
     "axes.spines.top": False,
@@ -110,15 +111,25 @@ def _curves(each: PartResult) -> Figure:
         title, scale = CURVES[name]
         mean, std = over_runs(scale * each.arrays[name].astype(float))
         for number, method in enumerate(each.methods):
-            if each.done[number].any():
-                # below zero there is no logarithm, and more bands hide each other
-                band = std[:, number] if name != "train_loss" and len(each.methods) <= _MOST_BANDS else None
+            runs = each.done[number].sum()
+            if runs:
+                # below zero there is no logarithm, one run has no deviation, and more bands hide each other
+                banded = name != "train_loss" and runs > 1 and len(each.methods) <= _MOST_BANDS
+                band = std[:, number] if banded else None
                 _line(axes, each.arrays["epochs"], mean[:, number], band, number, method)
         axes.set(xlabel="epochs", title=title)
         if name == "train_loss":
             axes.set_yscale("log")
+        elif name.endswith("loss"):
+            axes.set_ylim(_readable(mean))
     _legend(figure)
     return figure
+
+
+def _readable(losses: Any) -> tuple[float, float] | None:
+    """What to show, if a loss grew so far that nothing else could be read."""
+    lowest, highest = np.nanmin(losses), np.nanmax(losses)
+    return (0.9 * lowest, 2 * lowest) if highest > 100 * lowest else None
 
 
 def _spectra(each: PartResult) -> Figure:
