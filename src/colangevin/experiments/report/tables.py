@@ -99,7 +99,8 @@ def facts(result: Result) -> list[tuple[str, str]]:
     return [
         (
             "size",
-            f"{experiment.runs} runs of each method, {experiment.epochs:,} epochs, seed {experiment.seed}",
+            f"{experiment.runs} run{'' if experiment.runs == 1 else 's'} of each method, "
+            f"{experiment.epochs:,} epochs, seed {experiment.seed}",
         ),
         *([("small form", _sizes(experiment))] if "--quick" in run["command"].split() else []),
         ("machine", f"{run['device']}, {run['machine']['platform']}"),
