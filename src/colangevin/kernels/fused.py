@@ -131,8 +131,8 @@ class Fused(ABC):
         if self._moved():
             for entry in self.entries:
                 self._prepare(entry, momentum=bool(self._form.letters))
+            steps = [entry.counter.data_ptr() for entry in self.entries]
             self._held = [tensor for entry in self.entries for tensor in entry.state.values()]
-            steps = [entry.state["step"].data_ptr() for entry in self.entries]
             self._steps = self.upload(steps, torch.int64)
             self._count = Launch(count_steps, -(-len(steps) // 128), n=len(steps), BLOCK=128)
             self.tabulate(self._form)
@@ -169,7 +169,7 @@ class Fused(ABC):
 
     @staticmethod
     def _prepare(entry: Entry, *, momentum: bool) -> None:
-        """Make the state that is missing; a position is lifted from the weight as the plain path does."""
+        """Make a position or momentum that is missing; the first is lifted as the plain path does."""
         if entry.constraint.keeps_position(entry.parameter.dtype) and "position" not in entry.state:
             q = entry.configuration()
             entry.allocate("position").copy_(q.reshape(entry.state_shape))
@@ -177,8 +177,6 @@ class Fused(ABC):
             entry.allocate("momentum")
         for key in entry.state.keys() & {"momentum", "position"}:
             entry.align(key)
-        if "step" not in entry.state:
-            entry.state["step"] = torch.zeros((), dtype=torch.int64, device=entry.parameter.device)
 
     def touched(self) -> list[Entry]:
         """Entries whose parameter someone else wrote since the last step, as far as torch tells."""
