@@ -24,8 +24,8 @@ test test-slow bench: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
 # The workers of pytest-xdist already fill the cores; more threads in each would only fight.
 test test-slow: export OMP_NUM_THREADS := 1
 
-# Threads cost networks of this size more than they give.
-demo: export OMP_NUM_THREADS := 1
+# It is to end within three minutes on two cores: both are used, and no more.
+demo: export OMP_NUM_THREADS := 2
 
 # Packages are compiled as they are imported, not all at once: torch has thousands of modules that nobody needs.
 unexport PYTHONDONTWRITEBYTECODE
