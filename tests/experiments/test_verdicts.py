@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from colangevin.experiments.description import Claim
-from colangevin.experiments.measures import MEASURES, from_curves, summary
+from colangevin.experiments.measures import MEASURES, from_curves, readable, summary
 from colangevin.experiments.verdicts import _student_quantile, interval, judge
 
 METHODS = ["ours", "weak", "strong"]
@@ -120,3 +120,15 @@ def test_summary_of_runs():
     assert summary("test loss", values, 0) == "1.500 ± 0.707"
     assert summary("test loss", values, 1) == "1.000"
     assert summary("test loss", values, 2) == "not finite"
+
+
+def test_losses_that_left_all_bounds_do_not_hide_the_others():
+    losses = np.array([[5.0, 7.0, 6.0], [4.0, np.nan, np.inf]])
+    assert readable(losses) is None
+    losses[1, 1:] = 3e3, 1e10
+    assert readable(losses) == (3.6, 11.0)
+
+
+@pytest.mark.parametrize("losses", [[1e-3, 0.9], [np.nan, np.inf], [1e3, 1e10]])
+def test_small_losses_beside_large_ones_and_such_as_all_left_are_shown_whole(losses):
+    assert readable(np.array(losses)) is None

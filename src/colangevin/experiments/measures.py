@@ -7,7 +7,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CURVES", "MEASURES", "Measure", "best_of_curves", "from_curves", "over_runs", "summary"]
+__all__ = [
+    "CURVES",
+    "MEASURES",
+    "Measure",
+    "best_of_curves",
+    "from_curves",
+    "over_runs",
+    "readable",
+    "summary",
+]
 
 Array = NDArray[Any]
 
@@ -118,6 +127,10 @@ def best_of_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
+# A loss that no network has which has learned anything: to guess among 33,278 words costs 10.4.
+_LOST = 100.0
+
+
 def over_runs(curves: Array) -> tuple[Array, Array]:
     """Mean and standard deviation over the runs there are, of the last dimension; NaN where there is none."""
     there = np.isfinite(curves)
@@ -127,6 +140,22 @@ def over_runs(curves: Array) -> tuple[Array, Array]:
         square = np.where(there, (curves - mean[..., None]) ** 2, 0).sum(-1)
         spread = np.sqrt(square / np.maximum(1, count - 1))
     return mean, spread
+
+
+def readable(losses: Array) -> tuple[float, float] | None:
+    """What to show of losses of which some left all bounds, so that the others can be read.
+
+    Args:
+        losses: over training, of any shape.
+
+    Returns:
+        The lowest and the highest to show; nothing when all of them are readable.
+    """
+    finite = losses[np.isfinite(losses)]
+    kept = finite[finite <= _LOST]
+    if len(kept) == len(finite) or not len(kept):
+        return None
+    return 0.9 * float(kept.min()), 2 * float(np.median(kept))
 
 
 def summary(name: str, values: Mapping[str, Array], method: int) -> str:

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from colangevin.experiments.measures import CURVES, over_runs
+from colangevin.experiments.measures import CURVES, over_runs, readable
 from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report.results import PartResult, Result
 from colangevin.experiments.report.spectra import quantiles
@@ -121,15 +121,9 @@ def _curves(each: PartResult) -> Figure:
         if name == "train_loss":
             axes.set_yscale("log")
         elif name.endswith("loss"):
-            axes.set_ylim(_readable(mean))
+            axes.set_ylim(readable(mean))
     _legend(figure)
     return figure
-
-
-def _readable(losses: Any) -> tuple[float, float] | None:
-    """What to show, if a loss grew so far that nothing else could be read."""
-    lowest, highest = np.nanmin(losses), np.nanmax(losses)
-    return (0.9 * lowest, 2 * lowest) if highest > 100 * lowest else None
 
 
 def _spectra(each: PartResult) -> Figure:

@@ -137,12 +137,7 @@
         }
       });
       const yaxis = { title: { text: title }, type: log ? "log" : "linear" };
-      if (!log && key.endsWith("loss") && key !== "train_loss") {
-        // a loss that grew without bound would leave nothing else to read
-        const drawn = lines.flatMap((line) => finite(line.y));
-        const lowest = Math.min(...drawn), highest = Math.max(...drawn);
-        if (highest > 100 * lowest) yaxis.range = [0.9 * lowest, 2 * lowest];
-      }
+      if (!log && curve.shown) yaxis.range = curve.shown;
       return { traces: [...bands, ...lines], layout: { xaxis: { title: { text: "epochs" } }, yaxis } };
     });
     const node = card(

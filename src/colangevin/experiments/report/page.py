@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.offline import get_plotlyjs
 
-from colangevin.experiments.measures import CURVES, MEASURES, over_runs
+from colangevin.experiments.measures import CURVES, MEASURES, over_runs, readable
 from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.figures import COLOURS
@@ -159,6 +159,8 @@ def _part(each: PartResult) -> dict[str, Any]:
     for name in CURVES.keys() & arrays.keys():
         mean, std = over_runs(arrays[name].astype(float))
         curves[name] = {"mean": _rounded(mean.T), "std": _rounded(std.T)}
+        if name.endswith("loss"):
+            curves[name]["shown"] = readable(mean)
     part: dict[str, Any] = {
         "name": each.part.name,
         "methods": each.methods,
