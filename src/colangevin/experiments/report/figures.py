@@ -28,7 +28,7 @@ _STYLE = {
     "svg.hashsalt": "colangevin",
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans", "Verdana"],  # all are named at every word
-    "savefig.dpi": 100,  # of points that are drawn as pixels
+    "savefig.dpi": 72,  # of points that are drawn as pixels
     "font.size": 9.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -211,7 +211,7 @@ def _curvature(each: PartResult) -> Figure:
     axes = figure.subplots()
     for number, runs in enumerate(each.values["curvature"]):
         heights = number + 0.25 * np.linspace(-1, 1, len(runs))
-        axes.scatter(runs, heights, color=colour(number), s=8, linewidths=0)
+        axes.scatter(runs, heights, color=colour(number), s=8, linewidths=0, rasterized=True)
     axes.set_yticks(range(len(each.methods)), each.methods)
     axes.invert_yaxis()
     axes.set_xscale("log")
