@@ -201,17 +201,19 @@ def test_missing_extra_is_named(monkeypatch):
     [
         ("fig6", "*: *"),
         ("resnet34-short", "*: SGD-m, run 1"),
+        ("resnet34-identities", "*: SGD-m, run 1"),
         ("resnet34-penalty", "*λ=1e-1*"),
         ("figD3", "*: o-CoLod*"),
         ("resnet34-time", "*: o-CoLud, run 1"),
         ("tab2", "*"),
         ("transformer-search", "*"),
+        ("transformer-nearest", "*"),
         ("transformer-best", "*"),
     ],
 )
 def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, name, only):
     # a thinner network than that of the quick form, for the sake of the clock
-    monkeypatch.setattr(images, "ResNet34", lambda width: ResNet34(width=2))
+    monkeypatch.setattr(images, "ResNet34", lambda width, identities: ResNet34(width=2))
     monkeypatch.setenv("COLUMNS", "200")
     answer = call("run", name, "--quick", "--device", "cpu", "--out", tmp_path, "--only", only)
     assert answer.exit_code == 0, answer.output

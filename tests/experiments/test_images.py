@@ -135,13 +135,15 @@ def kernels_of(model):
     return [module.weight for module in model.modules() if isinstance(module, nn.Conv2d)]
 
 
-def test_a_start_of_he_scales_every_kernel_by_its_fan_out(make):
+@pytest.mark.parametrize("identities", [True, False])
+def test_blocks_start_as_their_shortcut_alone_where_asked(make, identities):
     torch.manual_seed(0)
-    made, method = make(), Method("SGD", 0.1, square="He start")
-    assert made.rules(method) == {}
-    for kernel in kernels_of(made.model(method)):
-        fan_out = kernel.shape[0] * kernel[0, 0].numel()
-        assert float(kernel.detach().std()) == pytest.approx((2 / fan_out) ** 0.5, rel=0.15)
+    model = make(identities=identities).model(Method("SGD", 0.1)).eval()
+    x = torch.rand(2, 4, 8, 8)
+    for block in model.blocks:
+        shortcut = torch.relu(block.shortcut(x))
+        assert torch.equal(block(x), shortcut) == identities
+        x = shortcut
 
 
 def test_kernels_lie_with_their_channels_together(make):

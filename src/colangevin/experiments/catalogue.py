@@ -17,11 +17,13 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     fashion.READINGS,
     cifar.RESNET,
     cifar.SHORT,
+    cifar.IDENTITIES,
     cifar.PENALTY,
     cifar.OVERDAMPED,
     cifar.TIME,
     language.TRANSFORMER,
     language.SEARCH,
+    language.NEAREST,
     language.BEST,
 )
 

@@ -42,8 +42,7 @@ class Method:
         radii: bounds on the entries of weights, None for free ones: of a perceptron's first and last weight;
             of a transformer's embedding, output, feed-forward, norm and attention weights.
         square: a perceptron's weights between hidden layers, or a ResNet's weights but the first: with
-            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer;
-            a ResNet's convolutions with He's initialisation.
+            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer.
         penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the same weights.
     """
 
@@ -55,9 +54,7 @@ class Method:
     temperature: float = 0.0
     weight_decay: float = 0.0
     radii: tuple[float, ...] | None = None
-    square: Literal["default", "He start", "orthogonal start", "orthogonal", "orthogonal but the last"] = (
-        "default"
-    )
+    square: Literal["default", "orthogonal start", "orthogonal", "orthogonal but the last"] = "default"
     penalty: float = 0.0
 
     @property
@@ -130,6 +127,7 @@ class ImageProblem:
             left out.
         width: channels of the network's first stage.
         stages: equal parts of the training; the learning rate falls to a tenth from one to the next.
+        identities: whether every block of the network starts as its shortcut alone.
     """
 
     data: Literal["cifar-10"] = "cifar-10"
@@ -138,6 +136,7 @@ class ImageProblem:
     batch: int = 128
     width: int = 64
     stages: int = 3
+    identities: bool = False
 
 
 @dataclass(frozen=True)

@@ -61,16 +61,12 @@ class Images:
 
     def model(self, method: Method) -> nn.Module:
         """A new network, on the CPU."""
-        model = ResNet34(width=self.problem.width)
-        if method.square == "He start":
-            for module in model.modules():
-                if isinstance(module, nn.Conv2d):
-                    nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        model = ResNet34(width=self.problem.width, identities=self.problem.identities)
         return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
     def rules(self, method: Method) -> Rules:
         """What holds which weights, or held them at the start: all but the first are orthogonal."""
-        if method.square in ("default", "He start") and not method.penalty:
+        if method.square == "default" and not method.penalty:
             return {}
         last = None if method.square == "orthogonal but the last" else cl.Orthogonal()
         rules: dict[str | type[nn.Module], cl.Constraint | None] = {"stem.weight": None}

@@ -31,7 +31,7 @@ __all__ = ["NetworkTraining"]
 # convolutions and make the optimizer's state.
 _EAGER = 3
 # Singular values of a weight that are kept, evenly by rank where there are more.
-_SPECTRUM = 128
+_SPECTRUM = 64
 
 
 class Task(Protocol):

@@ -32,9 +32,10 @@ class ResNet34(nn.Module):
     Args:
         classes: to tell apart.
         width: channels of the first stage, 64 in the network of that name; each later stage doubles them.
+        identities: start every block as its shortcut alone, by gains of 0 in its last norm.
     """
 
-    def __init__(self, classes: int = 10, width: int = 64) -> None:
+    def __init__(self, classes: int = 10, width: int = 64, *, identities: bool = False) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, width, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(width)
@@ -43,7 +44,10 @@ class ResNet34(nn.Module):
         for stage, depth in enumerate((3, 4, 6, 3)):
             outputs = width * 2**stage
             for position in range(depth):
-                blocks.append(_Block(inputs, outputs, 2 if stage and position == 0 else 1))
+                block = _Block(inputs, outputs, 2 if stage and position == 0 else 1)
+                if identities:
+                    nn.init.zeros_(block.norm2.weight)
+                blocks.append(block)
                 inputs = outputs
         self.blocks = nn.Sequential(*blocks)
         self.head = nn.Linear(inputs, classes)
