@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Counts", "Solves", "begin", "end", "note", "watched", "watching"]
+__all__ = ["Counts", "Solves", "begin", "end", "note", "totals", "watched", "watching"]
 
 
 class Solves(NamedTuple):
@@ -32,15 +32,13 @@ class Counts:
     def __init__(self) -> None:
         self._totals: dict[tuple[str, torch.device], Tensor] = {}
 
-    def add(self, kind: str, device: torch.device, *numbers: int | Tensor) -> None:
-        """Add the numbers of :class:`Solves`, without waiting for the device."""
+    def total(self, kind: str, device: torch.device) -> Tensor | None:
+        """The numbers of :class:`Solves` so far, to be added to; none while a graph is recorded first."""
         if (kind, device) not in self._totals:
             if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-                return  # the memory of a graph is not kept between replays
-            self._totals[kind, device] = torch.zeros(len(numbers), dtype=torch.int64, device=device)
-        # a graph can record a fill, but not a number on its way from the host
-        row = [n.long() if isinstance(n, Tensor) else torch.full((), n, device=device) for n in numbers]
-        self._totals[kind, device].add_(torch.stack(row))
+                return None  # the memory of a graph is not kept between replays
+            self._totals[kind, device] = torch.zeros(len(Solves()), dtype=torch.int64, device=device)
+        return self._totals[kind, device]
 
     def of(self, kind: str) -> Solves:
         """What was counted of the constraints of a class, by its name; waits for their devices."""
@@ -77,6 +75,12 @@ def watched() -> bool:
     return bool(_watching)
 
 
+def totals(kind: str, device: torch.device) -> list[Tensor]:
+    """What everybody who watches has counted so far, on the device: for kernels, which add to it."""
+    found = [counts.total(kind, device) for counts in _watching]
+    return [total for total in found if total is not None]
+
+
 def note(
     kind: str, device: torch.device, weights: int, iterations: int | Tensor, fallbacks: int | Tensor
 ) -> None:
@@ -89,5 +93,10 @@ def note(
         iterations: of the slowest.
         fallbacks: how many took another way.
     """
-    for counts in _watching:
-        counts.add(kind, device, 1, weights, iterations, fallbacks)
+    for total in totals(kind, device):
+        # a graph can record a fill, but not a number on its way from the host
+        numbers = [
+            number.long() if isinstance(number, Tensor) else torch.full((), number, device=device)
+            for number in (1, weights, iterations, fallbacks)
+        ]
+        total.add_(torch.stack(numbers))

@@ -62,7 +62,9 @@ def _letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         return 0.0, dynamics.h, 0.0, sqrt(2 * dynamics.tau * dynamics.h)
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
-    return share["A"] * rates.drift, share["B"] * rates.kick, *rates.ornstein_uhlenbeck(share["O"])
+    drift = rates.drift if share["A"] == 1 else share["A"] * rates.drift  # a product is a launch
+    kick = rates.kick if share["B"] == 1 else share["B"] * rates.kick
+    return drift, kick, *rates.ornstein_uhlenbeck(share["O"])
 
 
 def copy_values(value: Scalar, copies: int) -> list[float]:
@@ -199,7 +201,8 @@ class Fused(ABC):
             mine = [(mine[0][0], 1)]
         rows = [(_letter_rates(each), copies) for each, copies in mine]
         if any(isinstance(value, Tensor) for values, _ in rows for value in values):
-            return torch.cat([self._on_device(values, copies) for values, copies in rows])
+            tables = [self._on_device(values, copies) for values, copies in rows]
+            return tables[0] if len(tables) == 1 else torch.cat(tables)
         self._rates = self.upload([values for values, copies in rows for _ in range(copies)], torch.float32)
         return self._rates
 

@@ -141,6 +141,14 @@ class Matrices:
         self._to_the_end = [(together, upload(uppers, torch.int32))]
         together = self._together(kernel.polar, len(squares), ITERATIONS=_NEWTON_SCHULZ)
         self._polar = [(together, upload(squares, torch.int32))]
+        self._count = Launch(
+            kernel.count,
+            1,
+            row=self.count,
+            matrices=self.matrices,
+            ROWS=_QUASI_NEWTON + 1,
+            MATRICES=triton.next_power_of_2(self.count),
+        )
         self._choose = over(_squares, kernel.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
         self._arrival = over(_uppers, kernel.arrival, VARIES=varies, DEPTH=_SHORT)
         self._land = over(_bands, kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
@@ -215,8 +223,8 @@ class Matrices:
             self._run(self._quasi_newton, E, B, *M, *spare, *size_at[k : k + 3])
             M, spare = spare, M
         self._run(self._to_the_end, E, B, *M, *spare, sizes[self._apart :], arrivals)
-        if solves.watched():
-            self._note(sizes[1:])
+        for total in solves.totals("Orthogonal", self.device):
+            self._count(sizes[1:], total)
         self._run(self._polar, E, bound, size, *polar, polar_sizes, polar_arrivals)
         self._run(self._choose, K, *M[:2], polar[1], bound, size, S, A, rates, arrived, *U, *Z, *D)
         if momentum:
@@ -225,13 +233,6 @@ class Matrices:
         self._run(self._examine, *landed, E, E_high, last)
         self._run(self._correction, E, E_high, last, C, S, L, *extents, size, rates, *T, T_unit)
         self._run(self._correct, *landed, C, *T, T_unit, last)
-
-    def _note(self, sizes: Tensor) -> None:
-        """Count quasi-Newton's iterations by the residuals before each, without waiting for the device."""
-        open_before = (sizes[:-1] > kernel.ENOUGH) & sizes[:-1].isfinite()
-        slowest = open_before.sum(0).amax()
-        failed = ~(sizes[-1, : self.matrices] <= kernel.ENOUGH)
-        solves.note("Orthogonal", self.device, self.matrices, slowest, failed.sum())
 
 
 # ---- tilings: the shape of a matrix's tiles, and the place of each down and across ------------------
