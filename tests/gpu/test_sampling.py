@@ -102,19 +102,16 @@ def test_a_schedule_moves_a_captured_step():
         schedule.step()
 
 
-def test_recording_does_not_wait_for_the_device():
+def test_recording_does_not_wait_for_the_device(waiting_is_an_error):
     run = Chains(2)
     monitor = cl.diagnostics.Monitor(run.optimizer)
     run.step()
     monitor.record()
     run.step()
     torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with waiting_is_an_error:
         monitor.record()
         run.step()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
     assert len(monitor.series()["kinetic[0]"][0]) == 2
 
 

@@ -1,8 +1,6 @@
 """Fused and plain paths agree: the same weights, states and noise, to rounding."""
 
-import contextlib
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -262,19 +260,8 @@ def take_steps(optimizer: torch.optim.Optimizer, count: int, device: torch.devic
             torch.cuda.synchronize()
 
 
-@contextlib.contextmanager
-def waiting_is_an_error() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch calls its own mode a prototype
-        torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-
-
 @pytest.mark.gpu
-def test_a_hundred_steps_never_wait_for_the_device_and_replay_from_a_graph():
+def test_a_hundred_steps_never_wait_for_the_device_and_replay_from_a_graph(waiting_is_an_error):
     device = torch.device("cuda")
     cases = [
         ((64, 64), cl.Circle(1.0)),
@@ -299,7 +286,7 @@ def test_a_hundred_steps_never_wait_for_the_device_and_replay_from_a_graph():
             for _ in range(100):
                 graph.replay()
         else:
-            with waiting_is_an_error():
+            with waiting_is_an_error:
                 take_steps(optimizer, 100, torch.device("cpu"))
         torch.cuda.synchronize()
         results.append([parameter.detach().clone() for parameter in parameters(groups)])
