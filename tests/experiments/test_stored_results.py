@@ -76,6 +76,7 @@ def test_bounds_lead_on_fashion_mnist_in_every_set_up_but_with_the_appendixs_h(r
         ("transformer", "Penn Treebank", (4.921, 4.887, 4.831)),
         ("transformer", "WikiText-2", (5.028, 5.156, 5.149)),
         ("transformer-search", "batch 256", (4.810, 4.881, 4.835)),
+        ("transformer-nearest", "Penn Treebank", (4.786, 4.882, 4.837)),
         ("transformer-search", "batch of 1024 words", (4.878, 4.948, 4.956)),
     ],
 )
@@ -84,6 +85,19 @@ def test_the_transformers_validation_losses_are_those_that_the_page_says(results
     values = found.values["lowest validation loss"][:3]
     means = [runs[done].mean() for runs, done in zip(values, found.done, strict=False)]
     assert [round(mean, 3) for mean in means] == list(lowest)
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy"),
+    [
+        ("resnet34-short", ("64.1 ± 10.4", "71.1 ± 3.4", "84.1 ± 0.3", "84.5 ± 0.2")),
+        ("resnet34-identities", ("82.8 ± 0.4", "84.5 ± 0.2", "84.3 ± 0.1", "84.1 ± 0.2")),
+    ],
+)
+def test_resnets_accuracies_in_24_epochs_are_those_that_the_page_says(results, name, accuracy):
+    (part,) = (each for each in results[name].parts if each.part.name == "20,000 images")
+    found = [runs[done] for runs, done in zip(part.values["test accuracy"], part.done, strict=True)]
+    assert [f"{runs.mean():.1f} ± {runs.std(ddof=1):.1f}" for runs in found[:4]] == list(accuracy)
 
 
 def test_the_table_of_claims_is_that_of_the_results():
