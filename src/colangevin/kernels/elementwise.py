@@ -10,12 +10,11 @@ import triton.language as tl
 
 from colangevin.kernels.functions import asin, atan2, extend, mix, normals, sincos, sine, wrap
 
-__all__ = ["COLUMNS", "overdamped", "underdamped"]
+__all__ = ["overdamped", "underdamped"]
 
-#: columns of the table: addresses of weight, momentum, position and step count, number of elements, index
-#: among the optimizer's parameters, number of the copy, seed, number of the flag
-COLUMNS = 9
-_COLUMNS = tl.constexpr(COLUMNS)
+# columns of the table: addresses of weight, momentum, position and step count, number of elements, index
+# among the optimizer's parameters, number of the copy, seed, number of the flag
+_COLUMNS = tl.constexpr(9)
 _EDIT_ULPS = tl.constexpr(4 * 1.1920928955078125e-07)  # as Circle.reconcile
 _TINY = tl.constexpr(1.1754943508222875e-38)
 _LIMIT = tl.constexpr(4.0e9)  # of an angular velocity: the fourth root of the largest float32
@@ -108,7 +107,7 @@ def _read_circle(weight_at, position_at, i, inside, r, TRUSTED: tl.constexpr, we
 
 @triton.jit
 def underdamped(
-    table,  # int64 (weights, COLUMNS)
+    table,  # int64 (weights, columns)
     grads,  # int64 (weights,): addresses of the gradients
     reals,  # float32 (weights, 2): radius, 0 for a free weight; weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block in its weight

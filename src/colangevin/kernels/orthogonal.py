@@ -32,25 +32,36 @@ same table of matrices and a list of the tiles its programs work on.
 import triton
 import triton.language as tl
 
-__all__ = ["COLUMNS", "ENOUGH", "NEAR", "PROGRESS", "REACH"]
+__all__ = [
+    "arrival",
+    "choose",
+    "correct",
+    "correction",
+    "count",
+    "examine",
+    "gram",
+    "halves",
+    "land",
+    "polar",
+    "products",
+    "quasi_newton",
+    "quasi_newton_to_the_end",
+    "split",
+    "tangent",
+]
 
-#: columns of the table: addresses of the configuration X and its momentum P; where the matrix begins in the
-#: s x r workspaces, in the s x s ones and in the overdamped step's copy of the weights; s and r, and both as
-#: padded
-COLUMNS = 9
-_COLUMNS = tl.constexpr(COLUMNS)
-#: error at which an iteration may stop: the last correction makes 3e-13 of it
-ENOUGH = 1e-4
-_ENOUGH = tl.constexpr(ENOUGH)
-#: factor by which every quasi-Newton iteration has to reduce the residual, as in Orthogonal
-PROGRESS = 0.9
-_PROGRESS = tl.constexpr(PROGRESS)
-#: residual that a Newton-Schulz iteration takes down to 2e-5, in the last one that is needed
-NEAR = 5e-3
-_NEAR = tl.constexpr(NEAR)
-#: largest error that the last correction is trusted with
-REACH = 1e-2
-_REACH = tl.constexpr(REACH)
+# columns of the table: addresses of the configuration X and its momentum P; where the matrix begins in the
+# s x r workspaces, in the s x s ones and in the overdamped step's copy of the weights; s and r, and both as
+# padded
+_COLUMNS = tl.constexpr(9)
+# error at which an iteration may stop: the last correction makes 3e-13 of it
+_ENOUGH = tl.constexpr(1e-4)
+# factor by which every quasi-Newton iteration has to reduce the residual, as in Orthogonal
+_PROGRESS = tl.constexpr(0.9)
+# residual that a Newton-Schulz iteration takes down to 2e-5, in the last one that is needed
+_NEAR = tl.constexpr(5e-3)
+# largest error that the last correction is trusted with
+_REACH = tl.constexpr(1e-2)
 # what X' and C are multiplied by as float16, and what the entries of T come up to
 _X_UNIT = tl.constexpr(4096.0)
 _C_UNIT = tl.constexpr(65536.0)

@@ -9,13 +9,12 @@ import triton.language as tl
 
 from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
 
-__all__ = ["COLUMNS", "sphere"]
+__all__ = ["sphere"]
 
-#: columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count
-#: and radii (one a row), number of rows, entries of a row, length of a row of momentum and position with its
-#: padding, index among the optimizer's parameters, number of the copy, seed, number of the flag
-COLUMNS = 12
-_COLUMNS = tl.constexpr(COLUMNS)
+# columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count
+# and radii (one a row), number of rows, entries of a row, length of a row of momentum and position with its
+# padding, index among the optimizer's parameters, number of the copy, seed, number of the flag
+_COLUMNS = tl.constexpr(12)
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
 _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
 
@@ -42,7 +41,7 @@ def _noise(key, element):
 
 @triton.jit
 def sphere(
-    table,  # int64 (weights, COLUMNS)
+    table,  # int64 (weights, columns)
     grads,  # int64 (weights,): addresses of the gradients
     decays,  # float32 (weights,): weight decay
     chunks,  # int32 (programs, 2): row of the table, number of the block of rows in its weight
