@@ -213,7 +213,7 @@ def test_missing_extra_is_named(monkeypatch):
 )
 def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, name, only):
     # a thinner network than that of the quick form, for the sake of the clock
-    monkeypatch.setattr(images, "ResNet34", lambda width, identities: ResNet34(width=2))
+    monkeypatch.setattr(images, "ResNet34", lambda width, **options: ResNet34(width=2, **options))
     monkeypatch.setenv("COLUMNS", "200")
     answer = call("run", name, "--quick", "--device", "cpu", "--out", tmp_path, "--only", only)
     assert answer.exit_code == 0, answer.output
