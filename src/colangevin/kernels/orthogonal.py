@@ -148,6 +148,12 @@ def _in_memory(address, row, i, k, LAYOUT: tl.constexpr):
 
 
 @triton.jit
+def _copy(ahead, row):
+    """Address of the overdamped step's copy of X."""
+    return ahead.to(tl.int64) + 4 * tl.load(row + 4)
+
+
+@triton.jit
 def _identity(i, j, s):
     """Rows i and columns j of the s x s unit matrix; the padding is 0."""
     return tl.where((i[:, None] == j[None, :]) & (i[:, None] < s), 1.0, 0.0)
@@ -256,7 +262,7 @@ def split(
     X = tl.load(here, mask=inside, other=0.0)
     _store_split(_band(X_high, row), _band(X_low, row), i, k, X)
     if OVERDAMPED:
-        here, inside = _in_memory(ahead + tl.load(row + 4), row, i, k, LAYOUT)
+        here, inside = _in_memory(_copy(ahead, row), row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0) - X
     else:
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
@@ -814,7 +820,7 @@ def land(
     here, inside = _in_memory(tl.load(row), row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
     if OVERDAMPED:
-        here, inside = _in_memory(ahead + tl.load(row + 4), row, i, k, LAYOUT)
+        here, inside = _in_memory(_copy(ahead, row), row, i, k, LAYOUT)
         X_new = tl.where(converged, tl.load(here, mask=inside, other=0.0) - V, V)
     else:
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
