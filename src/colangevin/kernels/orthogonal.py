@@ -812,21 +812,23 @@ def land(
     Uh, Ul, Xh, Xl = _square(U_high, row), _square(U_low, row), _band(X_high, row), _band(X_low, row)
     V = _wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
     a = 1.0 if OVERDAMPED else tl.load(rates + matrix * 4 * VARIES)
-    rate = _inverse(a)
     converged = tl.load(size + matrix) <= _ENOUGH
     if not converged:
         Zh, Zl, Ph, Pl = _square(Z_high, row), _square(Z_low, row), _band(P_high, row), _band(P_low, row)
         V += a * _wide_product(Zh, Zl, Ph, Pl, i, k, TALL, WIDE, DEPTH)
+    # as a sum in which one of two terms is chosen: that takes the fewest registers
+    V *= tl.where(converged, -1.0, 1.0)
     here, inside = _in_memory(tl.load(row), row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
     if OVERDAMPED:
         here, inside = _in_memory(_copy(ahead, row), row, i, k, LAYOUT)
-        X_new = tl.where(converged, tl.load(here, mask=inside, other=0.0) - V, V)
+        X_new = tl.where(converged, tl.load(here, mask=inside, other=0.0), 0.0) + V
     else:
         here, inside = _in_memory(tl.load(row + 1), row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
-        X_new = tl.where(converged, X + a * P - V, V)
-        tl.store(here, tl.where(converged, P - rate * V, rate * (X_new - X)), mask=inside)
+        X_new = tl.where(converged, X + a * P, 0.0) + V
+        rate = _inverse(a)
+        tl.store(here, tl.where(converged, P, -rate * X) + rate * V, mask=inside)
     _store_split(_band(landed_high, row), _band(landed_low, row), i, k, X_new * _X_UNIT)
 
 
