@@ -253,4 +253,4 @@ class OrthogonalMover(Fused):
             self.matrices.drift(rates)
         if run:
             self.lines(form, grads, rates, run, draws)
-            self.matrices.tangent()
+            self.matrices.tangent(rates)

@@ -117,10 +117,20 @@ def _store_split(high, low, i, j, value):
 
 
 @triton.jit
+def _as_above(i, j, value):
+    """A tile on the diagonal with its upper half on both sides; every other tile as it is."""
+    return tl.where(i[:, None] <= j[None, :], value, tl.trans(value))
+
+
+@triton.jit
 def _store_mirrored(matrix, i, j, value, mirrored):
-    """Write what of a tile is above the diagonal and, on the other side, the mirror image of another."""
-    tl.store(_at(matrix, i, j), value, mask=i[:, None] <= j[None, :])
-    tl.store(_at(matrix, j, i), tl.trans(mirrored), mask=i[None, :] < j[:, None])
+    """Write a tile on or above the diagonal and, on the other side, the mirror image of another.
+
+    A tile on the diagonal is its own other side, where both have to be the same to the last bit: with masks
+    for its halves every tile would be written number by number.
+    """
+    tl.store(_at(matrix, i, j), value)
+    tl.store(_at(matrix, j, i), tl.trans(mirrored))
 
 
 @triton.jit
@@ -299,6 +309,7 @@ def products(
         part = tl.zeros((BLOCK, BLOCK), tl.float32)
         total += _split_dot(tl.load(_at(Lh, i, k)), tl.load(_at(Ll, i, k)), right_high, right_low, part)
     if twice:
+        total = _as_above(i, j, total)
         _store_mirrored(G, i, j, total, total)
     else:
         tl.store(_at(K, i, j), total)
@@ -307,26 +318,31 @@ def products(
 @triton.jit
 def halves(
     table,
-    tiles,  # of s x s matrices, on and above the diagonal
+    tiles,  # of s x s matrices
     inner,  # K
+    rates,  # float32: drift a first
     symmetric,  # s x s workspace: S
     skew,  # s x s workspace: A
+    slope,  # s x s workspace: B = X X_bar^T
     S_high,
     S_low,
     D_high,  # S/2 - K
     D_low,
+    OVERDAMPED: tl.constexpr,
+    VARIES: tl.constexpr,  # whether there is a row of rates for each matrix
     BLOCK: tl.constexpr,
 ):
-    """S and A, the symmetric and the skew part of K, and what gives the projected momentum's P P^T."""
-    _, row, _, i, j = _matrix(table, tiles, BLOCK, BLOCK)
-    K = _square(inner, row)
-    here, there = tl.load(_at(K, i, j)), tl.trans(tl.load(_at(K, j, i)))
-    S, A = 0.5 * (here + there), 0.5 * (here - there)
-    _store_mirrored(_square(symmetric, row), i, j, S, S)
-    _store_mirrored(_square(skew, row), i, j, A, -A)
-    _store_split_mirrored(_square(S_high, row), _square(S_low, row), i, j, S, S)
-    D = 0.5 * S
-    _store_split_mirrored(_square(D_high, row), _square(D_low, row), i, j, D - here, D - there)
+    """S and A, the symmetric and the skew part of K, and B = I + a A for a momentum P, I + K for a step P."""
+    matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    K_at = _square(inner, row)
+    K, K_mirrored = tl.load(_at(K_at, i, j)), tl.trans(tl.load(_at(K_at, j, i)))
+    S, A = 0.5 * (K + K_mirrored), 0.5 * (K - K_mirrored)
+    tl.store(_at(_square(symmetric, row), i, j), S)
+    tl.store(_at(_square(skew, row), i, j), A)
+    _store_split(_square(S_high, row), _square(S_low, row), i, j, S)
+    _store_split(_square(D_high, row), _square(D_low, row), i, j, 0.5 * S - K)
+    B = K if OVERDAMPED else tl.load(rates + matrix * 4 * VARIES) * A
+    tl.store(_at(_square(slope, row), i, j), _identity(i, j, s) + B)
 
 
 @triton.jit
@@ -360,19 +376,27 @@ def tangent(
 
 
 @triton.jit
+def _store_iterate(M_high, M_low, N_high, N_low, slope, row, i, j, M):
+    """Write M and N = M/2 - B, in two parts each."""
+    _store_split_mirrored(_square(M_high, row), _square(M_low, row), i, j, M, M)
+    B, Nh, Nl = _square(slope, row), _square(N_high, row), _square(N_low, row)
+    N, N_mirrored = 0.5 * M - tl.load(_at(B, i, j)), 0.5 * M - tl.trans(tl.load(_at(B, j, i)))
+    _store_split_mirrored(Nh, Nl, i, j, N, N_mirrored)
+
+
+@triton.jit
 def gram(
     table,
     tiles,  # of s x s matrices, on and above the diagonal
     outer,  # G
     symmetric,  # S
-    skew,  # A
+    slope,  # B
     S_high,
     S_low,
     D_high,  # S/2 - K
     D_low,
     rates,  # float32: drift a first
     error,  # s x s workspace: E = X_bar X_bar^T - I
-    slope,  # s x s workspace: B = X X_bar^T
     M_high,  # s x s workspaces: E/2, where the quasi-Newton iteration begins
     M_low,
     N_high,  # s x s workspaces: M/2 - B
@@ -380,40 +404,26 @@ def gram(
     size,  # float32 (matrices,): the largest entry of E
     bound,  # float32 (matrices,): no eigenvalue of X_bar X_bar^T is larger
     OVERDAMPED: tl.constexpr,
-    VARIES: tl.constexpr,  # whether there is a row of rates for each matrix
+    VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """E = a^2 (G + SD + (SD)^T), B = I + a A for a momentum P; G + 2 S, I + S + A for a step P."""
+    """E = a^2 (G + SD + (SD)^T) for a momentum P, G + 2 S for a step P."""
     matrix, row, s, i, j = _matrix(table, tiles, BLOCK, BLOCK)
+    E_at = _square(error, row)
     E = tl.load(_at(_square(outer, row), i, j))
-    B = tl.load(_at(_square(skew, row), i, j))
-    B_mirrored = -B
     if OVERDAMPED:
-        S = tl.load(_at(_square(symmetric, row), i, j))
-        E = E + 2.0 * S
-        B += S
-        B_mirrored += S
+        E += 2.0 * tl.load(_at(_square(symmetric, row), i, j))
     else:
         Sh, Sl, Dh, Dl = _square(S_high, row), _square(S_low, row), _square(D_high, row), _square(D_low, row)
         a = tl.load(rates + matrix * 4 * VARIES)
         E = a * a * (E + _product_and_mirror(Sh, Sl, Dh, Dl, i, j, BLOCK, DEPTH))
-        B = a * B
-        B_mirrored = a * B_mirrored
-    identity = _identity(i, j, s)
-    B += identity
-    B_mirrored += identity
-    M = 0.5 * E
-    corner = _square(slope, row)
-    _store_mirrored(corner, i, j, B, B_mirrored)
-    _store_mirrored(_square(error, row), i, j, E, E)
-    _store_split_mirrored(_square(M_high, row), _square(M_low, row), i, j, M, M)
-    Nh, Nl = _square(N_high, row), _square(N_low, row)
-    _store_split_mirrored(Nh, Nl, i, j, 0.5 * M - B, 0.5 * M - B_mirrored)
     tl.atomic_max(size + matrix, _largest(E))
-    whole = tl.abs(identity + E)
+    whole = tl.abs(_identity(i, j, s) + E)
     sums = tl.maximum(tl.max(tl.sum(whole, 1), 0), tl.max(tl.sum(whole, 0), 0))
-    tl.atomic_max(bound + matrix, tl.where(sums == sums, sums, float("inf")) * (corner[1] // BLOCK))
+    tl.atomic_max(bound + matrix, tl.where(sums == sums, sums, float("inf")) * (E_at[1] // BLOCK))
+    _store_mirrored(E_at, i, j, E, E)
+    _store_iterate(M_high, M_low, N_high, N_low, slope, row, i, j, 0.5 * E)
 
 
 @triton.jit
@@ -450,10 +460,7 @@ def _iterate(
             residual += tl.load(_at(_square(error, row), i, j))
             M += 0.5 * residual
             tl.atomic_max(size + matrix, _largest(residual))
-        _store_split_mirrored(_square(new_M_high, row), _square(new_M_low, row), i, j, M, M)
-        B_at, Nh, Nl = _square(slope, row), _square(new_N_high, row), _square(new_N_low, row)
-        N, N_mirrored = 0.5 * M - tl.load(_at(B_at, i, j)), 0.5 * M - tl.trans(tl.load(_at(B_at, j, i)))
-        _store_split_mirrored(Nh, Nl, i, j, N, N_mirrored)
+        _store_iterate(new_M_high, new_M_low, new_N_high, new_N_low, slope, row, i, j, M)
     if not move:
         tl.atomic_max(size + matrix, tl.where(before <= _ENOUGH, before, float("inf")))
 
@@ -775,6 +782,7 @@ def arrival(
         V = _sum(Uh, Ul, i, j) + a * above + tl.trans(_sum(Uh, Ul, j, i) + a * below)
         S = _inverse(a) * (_identity(i, j, s) - 0.5 * V)
     A = tl.load(_at(_square(skew, row), i, j))
+    A = tl.where(i[:, None] <= j[None, :], A, -tl.trans(A))  # exactly skew, also where it was rounded
     _store_mirrored(S_at, i, j, S, S)
     L, L_mirrored = 2.0 * S + A, 2.0 * S - A
     part: tl.constexpr = slant.dtype.element_ty
@@ -853,7 +861,7 @@ def examine(
         part = tl.zeros((BLOCK, BLOCK), tl.float32)  # as in products
         right_high, right_low = tl.trans(tl.load(_at(high, j, k))), tl.trans(tl.load(_at(low, j, k)))
         E += _split_dot(tl.load(_at(high, i, k)), tl.load(_at(low, i, k)), right_high, right_low, part)
-    E = E / (_X_UNIT * _X_UNIT)
+    E = _as_above(i, j, E / (_X_UNIT * _X_UNIT))
     _store_mirrored(_square(error, row), i, j, E, E)
     top = E.to(error_high.dtype.element_ty)
     _store_mirrored(_square(error_high, row), i, j, top, top)

@@ -128,7 +128,7 @@ class Matrices:
         momentum = not overdamped
         self._split = over(_bands, kernel.split, OVERDAMPED=overdamped)
         self._inner = over(_squares, kernel.products, DEPTH=_LONG)
-        self._halves = over(_uppers, kernel.halves)
+        self._halves = over(_squares, kernel.halves, OVERDAMPED=overdamped, VARIES=varies)
         self._tangent = over(_bands, kernel.tangent, DEPTH=_SHORT)
         self._products = over(_products, kernel.products, DEPTH=_LONG)
         self._gram = over(_uppers, kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
@@ -187,14 +187,14 @@ class Matrices:
     def _parts(self, count: int, size: int, *, fine: bool = False) -> list[Tensor]:
         return list(torch.empty(count, size, dtype=_FINE_PART if fine else _PART, device=self.device))
 
-    def tangent(self) -> None:
+    def tangent(self, rates: Tensor) -> None:
         """Project the momenta."""
         bands = self._parts(4, self.band_size)
-        K, S, A = torch.empty(3, self.square_size, device=self.device)
+        K, *rest = torch.empty(4, self.square_size, device=self.device)
         S_high, S_low, *D = self._parts(4, self.square_size)
         self._run(self._split, bands[0], *bands)
         self._run(self._inner, *bands, K, K)
-        self._run(self._halves, K, S, A, S_high, S_low, *D)
+        self._run(self._halves, K, rates, *rest, S_high, S_low, *D)
         self._run(self._tangent, *bands[:2], S_high, S_low)
 
     def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
@@ -217,8 +217,8 @@ class Matrices:
 
         self._run(self._split, ahead, *bands)
         self._run(self._products, *bands, K, G)
-        self._run(self._halves, K, S, A, *U, *D)
-        self._run(self._gram, G, S, A, *U, *D, rates, E, B, *M, size_at[1], bound)
+        self._run(self._halves, K, rates, S, A, B, *U, *D)
+        self._run(self._gram, G, S, B, *U, *D, rates, E, *M, size_at[1], bound)
         for k in range(self._apart):
             self._run(self._quasi_newton, E, B, *M, *spare, *size_at[k : k + 3])
             M, spare = spare, M
