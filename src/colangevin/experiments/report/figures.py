@@ -73,7 +73,8 @@ def draw(results: Sequence[Result]) -> dict[str, bytes]:
 def _svg(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(rb' d="[^"]*"', lambda path: _shorter(path[0]), buffer.getvalue())
+    unindented = re.sub(rb"\n +", b"\n", buffer.getvalue())
+    return re.sub(rb' d="[^"]*"', lambda path: _shorter(path[0]), unindented)
 
 
 def _shorter(path: bytes) -> bytes:
