@@ -218,7 +218,8 @@ TIME = Experiment(
     title="ResNet-34 on CIFAR-10: what a step costs",
     covers=("fig6-time",),
     about="Three epochs of each method, for the time of a step alone: the median over all epochs but the "
-    "first. The methods take turns, five times, since a GPU may be faster at first than once it is warm. "
+    "first. The methods take turns, five times, since the first trainings of a process may be faster than "
+    "later ones. "
     "Processes side by side slow each other, so run nothing else meanwhile.",
     parts=(NetworkPart("CIFAR-10", PROBLEM, (SGD, DECAYED, SOFT, COLUD, PRINTED, COLOD)),),
     runs=5,
