@@ -100,6 +100,28 @@ def test_resnets_accuracies_in_24_epochs_are_those_that_the_page_says(results, n
     assert [f"{runs.mean():.1f} ± {runs.std(ddof=1):.1f}" for runs in found[:4]] == list(accuracy)
 
 
+def test_a_step_of_o_colud_on_resnet_takes_at_most_a_quarter_longer_than_sgds(results):
+    (part,) = results["resnet34-time"].parts
+    means = {
+        method: runs.mean() for method, runs in zip(part.methods, part.values["time per step"], strict=True)
+    }
+    assert part.done.all()
+    assert round(means["o-CoLud"] / means["SGD-m"], 2) == 1.19
+    assert [round(means[name], 2) for name in ("o-CoLud", "SGD-m", "o-CoLod")] == [6.12, 5.14, 5.92]
+
+
+def test_resnet_without_momentum_in_the_last_30_epochs_is_as_the_page_says(results):
+    (part,) = results["resnet34-overdamped"].parts
+    last = {key: part.arrays[key][-30:, :, 0].T for key in ("test_accuracy", "test_loss")}
+    text = {
+        key: [f"{epochs.mean():.3f} ± {epochs.std(ddof=1):.3f}" for epochs in values]
+        for key, values in last.items()
+    }
+    assert part.methods == ["SGD", "o-CoLod"]
+    assert text["test_loss"] == ["0.485 ± 0.024", "0.447 ± 0.027"]
+    assert text["test_accuracy"] == ["0.928 ± 0.002", "0.922 ± 0.005"]
+
+
 def test_the_table_of_claims_is_that_of_the_results():
     text = claims.PAGE.read_text(encoding="utf-8")
     table = text.partition(claims.BEGIN)[2].partition(claims.END)[0]
