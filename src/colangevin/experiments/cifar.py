@@ -219,8 +219,7 @@ TIME = Experiment(
     covers=("fig6-time",),
     about="Three epochs of each method, for the time of a step alone: the median over all epochs but the "
     "first. The methods take turns, five times, since the first trainings of a process may be faster than "
-    "later ones. "
-    "Processes side by side slow each other, so run nothing else meanwhile.",
+    "later ones. Processes side by side slow each other, so run nothing else meanwhile.",
     parts=(NetworkPart("CIFAR-10", PROBLEM, (SGD, DECAYED, SOFT, COLUD, PRINTED, COLOD)),),
     runs=5,
     epochs=3,

@@ -188,7 +188,7 @@ class Matrices:
         return list(torch.empty(count, size, dtype=_FINE_PART if fine else _PART, device=self.device))
 
     def tangent(self, rates: Tensor) -> None:
-        """Project the momenta."""
+        """Project the momenta. The rates are for a drift's B, which comes with S and is not used here."""
         bands = self._parts(4, self.band_size)
         K, *rest = torch.empty(4, self.square_size, device=self.device)
         S_high, S_low, *D = self._parts(4, self.square_size)
