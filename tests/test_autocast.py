@@ -1,0 +1,38 @@
+"""Autocast is for a model's forward pass: what this library computes stays in full precision."""
+
+import pytest
+import torch
+
+from colangevin.autocast import full_precision
+
+
+@full_precision
+def product(a: torch.Tensor) -> torch.Tensor:
+    """A product, which autocast would round."""
+    return a @ a
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_product_keeps_its_precision_and_autocast_goes_on_afterwards(compiled):
+    a = torch.eye(3)
+    run = torch.compile(product, backend="eager", fullgraph=True) if compiled else product
+    with torch.autocast("cpu", torch.bfloat16):
+        assert run(a).dtype == torch.float32
+        assert (a @ a).dtype == torch.bfloat16
+    assert product(a).dtype == torch.float32
+
+
+def test_autocast_goes_on_after_an_error():
+    @full_precision
+    def fail() -> None:
+        raise ValueError("here")
+
+    with torch.autocast("cpu", torch.bfloat16):
+        with pytest.raises(ValueError, match="here"):
+            fail()
+        assert torch.is_autocast_enabled("cpu")
+
+
+def test_a_method_keeps_its_name_and_words():
+    assert product.__name__ == "product"
+    assert product.__doc__ == "A product, which autocast would round."

@@ -1,0 +1,50 @@
+"""Shards of a weight are refused by name: what holds for a part says nothing about the whole."""
+
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import colangevin as cl
+from colangevin.sharded import refuse_sharded
+
+NAMES_AND_ADVICE = r"parameter 'w' \(4, 3\): is a DTensor.*constraints need the whole weight.*before it is "
+
+
+@pytest.fixture
+def process_group():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.fixture
+def dtensor(process_group):
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    mesh = init_device_mesh("cpu", (1,))
+    return nn.Parameter(distribute_tensor(torch.eye(4, 3), mesh, [Shard(0)]))
+
+
+def test_a_dtensor_is_refused(dtensor):
+    with pytest.raises(cl.ConstraintError, match=NAMES_AND_ADVICE):
+        refuse_sharded(dtensor, "w")
+
+
+@pytest.mark.parametrize("original", [False, True])
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+def test_a_flat_shard_is_refused(process_group, original):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    model = FullyShardedDataParallel(nn.Linear(3, 2), use_orig_params=original, device_id=torch.device("cpu"))
+    for name, parameter in model.named_parameters():
+        with pytest.raises(cl.ConstraintError, match=f"'{name}' .*flat shard of FullyShardedDataParallel"):
+            refuse_sharded(parameter, name)
+
+
+def test_a_whole_weight_passes_and_imports_nothing():
+    before = set(sys.modules)
+    refuse_sharded(nn.Parameter(torch.eye(3)), "w")
+    assert set(sys.modules) == before
