@@ -421,7 +421,7 @@ def test_complex_parameter() -> None:
 def test_integer_parameter(dtype: torch.dtype) -> None:
     weight = nn.Parameter(torch.ones(2, dtype=dtype), requires_grad=False)
     with pytest.raises(cl.ConstraintError, match=words("parameter 'w' (2,)", str(dtype), "use float64")):
-        colud(weight, cl.Free())
+        colud(weight, cl.Circle(2.0))
 
 
 def test_sparse_gradient_changes_nothing() -> None:
@@ -477,11 +477,12 @@ def test_jacobian_that_loses_rank(
 )
 def test_step_that_cannot_land_changes_nothing(optimizer: OptimizerCase, constraint: ConstraintCase) -> None:
     problem, hard = Problem(constraint, torch.float64), parameter(0.5, 0.5, dtype=torch.float64)
-    hole = {"params": [("hole", hard)], "constraint": cl.Implicit(lambda w: w.sum().reshape(1) - 1)}
-    opt = optimizer.build([*problem.groups(), hole])
+    alone: list[Tensor] = []  # once there is one, g exists nowhere else
+    plane = {"params": [("hole", hard)], "constraint": cl.Implicit(nowhere_but(alone))}
+    opt = optimizer.build([*problem.groups(), plane])
     hard.grad = torch.tensor([1.0, -1.0], dtype=torch.float64)
     train(problem, opt, 1)
-    opt.param_groups[2]["constraint"] = cl.Implicit(nowhere_but(hard.detach().clone()))
+    alone.append(hard.detach().clone())
     problem.backward()
     before = snapshot(opt)
     message = words("parameter 'hole' (2,): Implicit(", "no point with g = 0 was found", "reduce lr")
@@ -490,20 +491,20 @@ def test_step_that_cannot_land_changes_nothing(optimizer: OptimizerCase, constra
     assert_identical(snapshot(opt), before)
 
 
-def nowhere_but(start: Tensor) -> Callable[[Tensor], Tensor]:
-    """A function that exists at one point only, is zero there, and has a gradient."""
+def nowhere_but(points: list[Tensor]) -> Callable[[Tensor], Tensor]:
+    """The plane of entries that sum to 1; if there are points, a function that exists only there."""
 
     def g(w: Tensor) -> Tensor:
-        away = (w != start).any()
-        return (w.sum() - start.sum() + torch.where(away, math.nan, 0.0)).reshape(1)
+        away = sum(((w != point).any() for point in points), torch.zeros((), dtype=torch.bool))
+        return (w.sum() - 1 + torch.where(away, math.nan, 0.0)).reshape(1)
 
     return g
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_shorter_and_shorter_steps_do_not_end_as_no_step(dtype: torch.dtype) -> None:
-    weight = parameter(0.5, 0.25, dtype=dtype)
-    opt = colud(weight, cl.Implicit(nowhere_but(weight.detach().float())))
+    weight = parameter(0.75, 0.25, dtype=dtype)
+    opt = colud(weight, cl.Implicit(nowhere_but([weight.detach().float()])))
     weight.grad = torch.tensor([1.0, 0.0], dtype=dtype)
     before = snapshot(opt)
     message = words("parameter 'w' (2,)", "from a step of size 0.00", "halvings", "reduce lr")

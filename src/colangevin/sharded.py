@@ -1,4 +1,4 @@
-"""Sharded parameters, of which a process holds a part only: refused by name, a step needs the whole weight."""
+"""Sharded parameters, of which a process holds a part: refused by name, since a step needs all of it."""
 
 import sys
 

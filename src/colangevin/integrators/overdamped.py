@@ -42,6 +42,11 @@ class Overdamped:
         """What multiplies the gradient."""
         return self.h
 
+    @property
+    def noise_scale(self) -> Scalar:
+        """What multiplies the noise."""
+        return sqrt(2 * self.tau * self.h)
+
     def noise_shapes(
         self, constraint: Constraint, shape: tuple[int, ...], segment: int
     ) -> list[tuple[int, ...]]:
@@ -54,8 +59,7 @@ class Overdamped:
 
     def numbers(self) -> Numbers:
         """The step size and the scale of the noise."""
-        h = host(self.h)
-        return h, sqrt(2 * host(self.tau) * h)
+        return host(self.h), self.on_host().noise_scale
 
 
 def follow(

@@ -48,6 +48,11 @@ class Underdamped:
         """The same with floats for numbers that lie on a device."""
         return Underdamped(self.splitting, self.rates.on_host())
 
+    @property
+    def noise_scale(self) -> Scalar:
+        """What multiplies the noise, were there one O."""
+        return self.rates.ornstein_uhlenbeck(1)[1]
+
     def noise_shapes(
         self, constraint: Constraint, shape: tuple[int, ...], segment: int
     ) -> list[tuple[int, ...]]:

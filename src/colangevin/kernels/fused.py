@@ -11,7 +11,7 @@ from torch import Tensor
 
 from colangevin.errors import NonFiniteError
 from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import Scalar, sqrt, varies
+from colangevin.integrators.rates import Scalar, varies
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels.functions import count_steps
 from colangevin.kernels.launch import Launch
@@ -59,7 +59,7 @@ def letter_code(letters: Letters) -> int:
 def _letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Drift, kick, decay and noise scale of one letter each; overdamped 0, h, 0 and sigma."""
     if isinstance(dynamics, Overdamped):
-        return 0.0, dynamics.h, 0.0, sqrt(2 * dynamics.tau * dynamics.h)
+        return 0.0, dynamics.h, 0.0, dynamics.noise_scale
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
     drift = rates.drift if share["A"] == 1 else share["A"] * rates.drift  # a product is a launch

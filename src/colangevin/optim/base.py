@@ -1,30 +1,40 @@
 """The engine under every optimizer here: gather, check, step, write."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from colangevin.constraints import Circle, Constraint, Free
-from colangevin.errors import ConstraintError, SplittingError
+from colangevin.autocast import full_precision
+from colangevin.constraints import Circle, Free
+from colangevin.errors import SplittingError
 from colangevin.integrators.rates import largest
 from colangevin.integrators.underdamped import Underdamped
+from colangevin.lasting import lasting
 from colangevin.optim import checkpoint
 from colangevin.optim.bucket import Dynamics
-from colangevin.optim.checks import check_parameter, number
-from colangevin.optim.entry import Entry
+from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own
 from colangevin.optim.guards import check_gradients, warn_at_rest
 from colangevin.optim.plan import Plan, gradient_layouts
+from colangevin.optim.regradient import gradient_again
+from colangevin.optim.roster import Roster
+from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.sweep import Numbers, Operands, Sweep
+from colangevin.optim.undo import Undo
 from colangevin.optim.untraced import untraced
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
 Closure = Callable[[], Any]
+
+#: what of a group is no option
+_LISTS = ("params", "param_names")
+#: options that every optimizer has
+_SHARED = ("constraint", "replicas", "first_replica", "seed", "maximize", "weight_decay")
 
 
 class ConstrainedOptimizer(Optimizer):
@@ -37,15 +47,18 @@ class ConstrainedOptimizer(Optimizer):
 
     #: options of a group that its dynamics depends on
     _options: ClassVar[tuple[str, ...]]
-    _entries: list[Entry] | None
-    _parameters: list[Tensor]
-    _states: list[dict[str, Any] | None]
-    _known_groups: list[tuple[Any, ...]]
+    #: whether every step leaves a momentum in the state
+    _leaves_momentum: ClassVar[bool] = False
+    #: the state dict that is being loaded
+    _loading: dict[str, Any] | None
+    _roster: Roster
+    _bound: list[dict[str, Any] | None]
     _plan: Plan | None
     _known_options: list[Any]
     _known_dynamics: list[Dynamics]
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
+        self._loading = None
         self._forget()
         options = {"constraint": Free(), "replicas": 0, "first_replica": 0, "seed": seed, "maximize": False}
         super().__init__(params, {**options, **defaults})
@@ -63,41 +76,47 @@ class ConstrainedOptimizer(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; nothing is added when it does not fit.
 
+        The group is copied, tensors among its options too, so that a dict may serve several optimizers and no
+        two groups share a learning rate: to change an option later, change it in ``param_groups``.
+
         Args:
             param_group: as in torch, with ``constraint`` and, for stacked copies, ``replicas`` besides.
 
         Raises:
             ConstraintError: for an option out of range or a parameter its constraint cannot hold.
         """
+        if isinstance(param_group, dict):
+            if isinstance(param_group.get("params"), Iterator):  # which could be walked through only once
+                param_group["params"] = list(param_group["params"])
+            param_group = dict(param_group)
         super().add_param_group(param_group)
-        self._forget()
+        group = self.param_groups[-1]
+        group.update({key: own(value) for key, value in group.items() if key not in _LISTS})
+        self._plan, self._known_options = None, []
         try:
             self._check_group(len(self.param_groups) - 1)
-        except Exception:
+        except BaseException:
             self.param_groups.pop()
             raise
 
     def _check_group(self, position: int) -> None:
         group, where = self.param_groups[position], f"param_groups[{position}]"
-        constraint = group["constraint"]
-        if not isinstance(constraint, Constraint):
-            raise TypeError(
-                f"constraint={constraint!r} in {where}: must be a constraint such as "
-                "colangevin.Circle(0.05), not " + type(constraint).__name__ + "."
-            )
-        for option in ("replicas", "first_replica"):
-            value = group[option]
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ConstraintError(f"{option}={value!r} in {where}: must be a whole number, at least 0.")
-        seed = group["seed"]
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-            raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
-        number(group, "weight_decay", where=where)
-        self._dynamics(group, where)
+        self._check_options(group, where)
         for parameter, name in zip(group["params"], self._names(position), strict=True):
-            check_parameter(parameter, constraint, name, group["replicas"], where)
-            if isinstance(constraint, Circle) and not largest(group["temperature"]):
-                warn_at_rest(constraint, parameter, name)
+            check_parameter(parameter, group["constraint"], name, group["replicas"], where)
+            if isinstance(group["constraint"], Circle) and not largest(group["temperature"]):
+                warn_at_rest(group["constraint"], parameter, name)
+
+    def _check_options(self, group: dict[str, Any], where: str) -> None:
+        """Raise unless every option of a group is one: for a group to be added or to be loaded."""
+        check_shared(group, where)
+        number(group, "weight_decay", where=where)
+        self._checked_dynamics(group, where)
+
+    def _checked_dynamics(self, group: dict[str, Any], where: str) -> Dynamics:
+        dynamics = self._dynamics(group, where)
+        check_noise(group, dynamics, where)
+        return dynamics
 
     def _names(self, position: int) -> list[str]:
         """Names of a group's parameters, or their places when torch was given none."""
@@ -128,21 +147,23 @@ class ConstrainedOptimizer(Optimizer):
         dynamics = self._all_dynamics()
         segments = max([1, *(each.segments for each in dynamics)])
         if segments > 1 and closure is None:
-            self._refuse_without_closure(dynamics)
+            self._without_closure(dynamics)
+            return None
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        before = self._snapshot() if segments > 1 else None
+        if segments == 1 or closure is None:
+            self._segment(dynamics, 0)
+            return loss
+        before = self._undo()
         try:
             self._segment(dynamics, 0)
             for segment in range(1, segments):
-                with torch.enable_grad():
-                    closure()  # type: ignore[misc]
+                gradient_again(closure, self._parameters(), _longest(dynamics))
                 self._segment(dynamics, segment)
-        except Exception:
-            if before is not None:
-                self._restore(before)
+        except BaseException:
+            before.restore()
             raise
         return loss
 
@@ -160,21 +181,31 @@ class ConstrainedOptimizer(Optimizer):
             number(group, "weight_decay", where=where)
             twins = (k for k in range(position) if _identical(options[k], values))
             twin = next(twins, None)
-            dynamics.append(self._dynamics(group, where) if twin is None else dynamics[twin])
+            dynamics.append(self._checked_dynamics(group, where) if twin is None else dynamics[twin])
         # what lies in a tensor may change without its being replaced
         self._known_options = [] if any(isinstance(value, Tensor) for value in known) else known
         self._known_dynamics = dynamics
         return dynamics
 
-    def _refuse_without_closure(self, dynamics: list[Dynamics]) -> None:
+    @full_precision
+    @lasting
+    def _without_closure(self, dynamics: list[Dynamics]) -> None:
+        """A step of length 0 makes the state, for checkpoints that load into it; any other is refused."""
         for position, each in enumerate(dynamics):
-            if isinstance(each, Underdamped) and each.segments > 1:
+            if isinstance(each, Underdamped) and each.segments > 1 and largest(each.rates.drift):
                 raise SplittingError(
                     f"splitting={each.splitting.text!r} in param_groups[{position}]: a B after an A needs "
                     "the gradient at the new position. Pass a closure to step(), or use a string whose "
                     "every B precedes every A ('OBA', 'BOA') or that begins and ends with B ('BAOAB')."
                 )
+        for entry in self._plan_for(dynamics, 0).active:
+            entry.settle(momentum=True)
+            entry.count()
+            entry.remember()
+            self.state[entry.parameter] = entry.state
 
+    @full_precision
+    @lasting
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
         for sweep, numbers, blocks in self._all_but_sweeps(dynamics, segment, torch.compiler.is_compiling()):
@@ -183,6 +214,7 @@ class ConstrainedOptimizer(Optimizer):
         self._complete_sweeps(dynamics, segment)
 
     @untraced
+    @full_precision
     def _all_but_sweeps(
         self, dynamics: list[Dynamics], segment: int, compiling: bool
     ) -> list[tuple[Sweep, Numbers, Iterable[Operands]]]:
@@ -207,7 +239,7 @@ class ConstrainedOptimizer(Optimizer):
                 bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
             fused.advance(dynamics)
-        if None in self._states:
+        if None in self._bound:
             for entry in active:
                 self.state[entry.parameter] = entry.state
         return [
@@ -215,78 +247,59 @@ class ConstrainedOptimizer(Optimizer):
         ]
 
     @untraced
+    @full_precision
     def _complete_sweeps(self, dynamics: list[Dynamics], segment: int) -> None:
         assert self._plan is not None
         for sweep in self._plan.sweeps:
             sweep.complete(last=segment == dynamics[sweep.position].segments - 1)
 
-    def _roster(self) -> list[Entry]:
-        """Every parameter, as long as the groups stay as they are."""
-        groups: list[tuple[Any, ...]] = [
-            (len(g["params"]), g["constraint"], g["replicas"], g["first_replica"], type(g["weight_decay"]))
-            for g in self.param_groups
-        ]
-        if self._entries is None or groups != self._known_groups:
-            entries: list[Entry] = []
-            for position, group in enumerate(self.param_groups):
-                for parameter, name in zip(group["params"], self._names(position), strict=True):
-                    entries.append(Entry(parameter, name, len(entries), position, group))
-            self._entries, self._known_groups, self._plan = entries, groups, None
-            self._parameters, self._states = [entry.parameter for entry in entries], []
-        return self._entries
-
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
         """Who moves with whom: as in the last step, when that still fits."""
-        entries = self._roster()
-        grads = [parameter.grad for parameter in self._parameters]
+        entries = self._roster.entries(self.param_groups, self._names)
+        grads = [entry.parameter.grad for entry in entries]
         layouts = gradient_layouts(grads)
-        for entry, grad in zip(entries, grads, strict=True):
+        self._bound = [self.state.get(entry.parameter) for entry in entries]
+        for entry, grad, state in zip(entries, grads, self._bound, strict=True):
             entry.grad = grad
-        states = list(map(self.state.get, self._parameters))
-        if not _same(states, self._states):
-            for entry, state in zip(entries, states, strict=True):
-                entry.state = {} if state is None else state
-        self._states = states
-        plan = self._plan
-        if plan is None or not plan.fits(layouts, dynamics, segment):
-            plan = self._plan = Plan(entries, layouts, dynamics, segment)
-        return plan
+            if state is not entry.state:
+                entry.bind(state)
+        if self._plan is None or not self._plan.fits(entries, layouts, dynamics, segment):
+            self._plan = Plan(entries, layouts, dynamics, segment)
+        return self._plan
 
     def _forget(self) -> None:
         """Drop everything derived from groups and state."""
-        self._entries = None
+        self._roster = Roster()
         self._plan = None
         self._known_options = []
 
     def _draw_seed(self) -> None:
-        """Give every group that has no seed one and the same, from torch's generator."""
+        """Give every group that has no seed one and the same."""
         groups = [group for group in self.param_groups if group["seed"] is None]
         if groups:
-            seed = int(torch.randint(2**63 - 1, ()).item())
+            seed = drawn_seed()
             for group in groups:
                 group["seed"] = seed
 
-    # ---- undoing a step that needs several gradients ---------------------------------------------
+    def _parameters(self) -> list[Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
 
-    def _snapshot(self) -> list[tuple[Tensor, Tensor, dict[str, Any]]]:
-        parameters = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
-        return [(p, p.clone(), _cloned(self.state.get(p, {}))) for p in parameters]
-
-    def _restore(self, before: list[tuple[Tensor, Tensor, dict[str, Any]]]) -> None:
-        for parameter, weight, state in before:
-            parameter.copy_(weight)
-            if state:
-                self.state[parameter] = state
-            else:
-                self.state.pop(parameter, None)
+    @lasting
+    def _undo(self) -> Undo:
+        return Undo(self._parameters(), self.state)
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain values, constraints as descriptions of themselves."""
-        return checkpoint.pack(super().state_dict())
+        handle = self.register_state_dict_post_hook(checkpoint.pack, prepend=True)
+        try:
+            return super().state_dict()
+        finally:
+            handle.remove()
 
     @torch.no_grad()
+    @lasting
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state dict; nothing changes when it does not belong to this optimizer.
 
@@ -294,20 +307,39 @@ class ConstrainedOptimizer(Optimizer):
             state_dict: what :meth:`state_dict` returned for an optimizer built in the same way.
 
         Raises:
-            ConstraintError: when a constraint or a shape differs, naming the parameter and both.
+            ConstraintError: when a constraint or a shape differs, naming the parameter and both; when
+                something in it is missing, of another kind, out of range or not finite.
         """
+        checkpoint.check_form(state_dict)
+        # registered last, so that it sees what the hooks of others make of the state dict
+        handle = self.register_load_state_dict_pre_hook(lambda _, hooked: self._check_loaded(hooked))
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            handle.remove()
+            self._loading = None
+
+    def _check_loaded(self, state_dict: dict[str, Any]) -> None:
+        """Raise unless a state dict may be loaded, and keep it for :meth:`__setstate__`."""
+        checkpoint.check_form(state_dict)
         names = [self._names(position) for position in range(len(self.param_groups))]
-        checkpoint.check_groups(state_dict, self.param_groups, names, self.defaults)
-        constraints = [group["constraint"] for group in self.param_groups]
-        super().load_state_dict(state_dict)
-        for group, constraint in zip(self.param_groups, constraints, strict=True):
-            group["constraint"] = constraint
-        checkpoint.restore_precision(state_dict, self.param_groups, self.state)
-        self._forget()
+        options = (*_SHARED, *self._options)
+        groups = checkpoint.check_groups(state_dict, self.param_groups, names, options)
+        for position, group in enumerate(groups):
+            self._check_options(group, f"param_groups[{position}] of the state dict")
+        checkpoint.check_states(state_dict, self.param_groups, names, momentum=self._leaves_momentum)
+        self._loading = state_dict
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore from a pickle or a deep copy."""
+        """Restore from a pickle, a deep copy or a state dict."""
+        loaded = self.__dict__.get("_loading")
+        constraints = [group["constraint"] for group in self.param_groups] if loaded else []
         super().__setstate__(state)
+        for group, constraint in zip(self.param_groups, constraints, strict=bool(loaded)):
+            group["constraint"] = constraint
+        if loaded is not None:
+            checkpoint.restore_precision(loaded, self.param_groups, self.state)
+        self._loading = None
         self._forget()
 
 
@@ -324,5 +356,7 @@ def _identical(one: list[Any], other: list[Any]) -> bool:
     )
 
 
-def _cloned(state: dict[str, Any]) -> dict[str, Any]:
-    return {key: value.clone() if isinstance(value, Tensor) else value for key, value in state.items()}
+def _longest(dynamics: list[Dynamics]) -> str:
+    """The splitting that needs the most gradients, in its letters."""
+    splittings = [each.splitting for each in dynamics if isinstance(each, Underdamped)]
+    return max(splittings, key=lambda splitting: len(splitting.segments)).text

@@ -1,32 +1,55 @@
 """State dicts of plain values and tensors, and what has to agree when one is loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from colangevin.constraints.base import same_description
 from colangevin.errors import ConstraintError, label
+from colangevin.optim.checks import own
 from colangevin.optim.entry import state_shape
 
-__all__ = ["check_groups", "pack", "restore_precision"]
+__all__ = ["check_form", "check_groups", "check_states", "pack", "restore_precision"]
 
 
-def pack(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """Replace the constraints of a state dict's groups by their descriptions."""
+def pack(optimizer: object, state_dict: dict[str, Any]) -> None:
+    """Put descriptions in the place of constraints, and plain numbers in that of NumPy's: a torch hook."""
     for group in state_dict["param_groups"]:
-        group["constraint"] = group["constraint"].describe()
-    return state_dict
+        description = group["constraint"].describe()
+        group.update({key: own(value) for key, value in group.items() if isinstance(value, Real)})
+        group["constraint"] = description
+
+
+def check_form(state_dict: object) -> None:
+    """Raise unless something is a state dict at all.
+
+    Args:
+        state_dict: what is to be loaded.
+
+    Raises:
+        ConstraintError: saying what is missing.
+    """
+    if not isinstance(state_dict, Mapping):
+        raise ConstraintError(
+            f"state dict: {type(state_dict).__name__} was given; must be what state_dict() returned."
+        )
+    for key, kind in (("state", Mapping), ("param_groups", Sequence)):
+        if not isinstance(state_dict.get(key), kind):
+            raise ConstraintError(
+                f"state dict: its {key!r} is {_kind(state_dict.get(key))}; must be what state_dict() "
+                "returned, which has 'state' and 'param_groups'."
+            )
 
 
 def check_groups(
-    state_dict: dict[str, Any],
-    groups: list[dict[str, Any]],
-    names: list[list[str]],
+    state_dict: Mapping[str, Any],
+    groups: Sequence[dict[str, Any]],
+    names: Sequence[Sequence[str]],
     options: Iterable[str],
-) -> None:
-    """Raise unless a state dict belongs to these groups: same constraints, states of the right shape.
+) -> list[dict[str, Any]]:
+    """Raise unless the groups of a state dict are these groups: same constraints, same parameters.
 
     Args:
         state_dict: what is to be loaded.
@@ -34,8 +57,11 @@ def check_groups(
         names: the names of their parameters.
         options: what every group has to say.
 
+    Returns:
+        The groups as they would be once loaded; nothing has changed yet.
+
     Raises:
-        ConstraintError: naming the parameter and both constraints or shapes.
+        ConstraintError: naming the parameter and both constraints.
     """
     saved_groups = state_dict["param_groups"]
     if len(saved_groups) != len(groups):
@@ -44,61 +70,130 @@ def check_groups(
             "the optimizer as the saved one was built, then load."
         )
     for number, (saved, group) in enumerate(zip(saved_groups, groups, strict=True)):
-        if "constraint" not in saved:
-            raise ConstraintError(
-                f"state dict: group {number} names no constraint, so it was not saved by this library. "
-                "Start from the model's weights instead."
-            )
-        missing = next((option for option in options if option not in saved), None)
-        if missing is not None:
-            raise ConstraintError(
-                f"state dict: group {number} has no {missing!r}, so it was saved by another optimizer. Load "
-                "it into an optimizer of the class that saved it."
-            )
-        if len(saved["params"]) != len(group["params"]):
-            raise ConstraintError(
-                f"state dict: group {number} has {len(saved['params'])} parameters, the optimizer's "
-                f"{len(group['params'])}. Build the optimizer as the saved one was built, then load."
-            )
-        ours, theirs = group["constraint"].describe(), saved["constraint"]
-        for key, parameter, name in zip(saved["params"], group["params"], names[number], strict=True):
-            what = label(name, parameter.shape)
-            if not same_description(ours, theirs):
-                raise ConstraintError(
-                    f"{what}: the state dict was saved under {_words(theirs)}, the optimizer holds it under "
-                    f"{_words(ours)}. Use the same constraint, or start with a fresh optimizer."
-                )
-            _check_shapes(state_dict["state"].get(key, {}), parameter, group, what)
+        _check_group(number, saved, group, names[number], options)
+    return [
+        {**saved, "params": group["params"], "constraint": group["constraint"]}
+        for saved, group in zip(saved_groups, groups, strict=True)
+    ]
 
 
-def _check_shapes(saved: dict[str, Any], parameter: Tensor, group: dict[str, Any], what: str) -> None:
+def _check_group(
+    number: int, saved: object, group: dict[str, Any], names: Sequence[str], options: Iterable[str]
+) -> None:
+    if not isinstance(saved, Mapping) or not isinstance(saved.get("constraint"), Mapping):
+        raise ConstraintError(
+            f"state dict: group {number} names no constraint, so it was not saved by this library. "
+            "Start from the model's weights instead."
+        )
+    missing = next((option for option in ("params", *options) if option not in saved), None)
+    if missing is not None:
+        raise ConstraintError(
+            f"state dict: group {number} has no {missing!r}, so it was saved by another optimizer. Load "
+            "it into an optimizer of the class that saved it."
+        )
+    if len(saved["params"]) != len(group["params"]):
+        raise ConstraintError(
+            f"state dict: group {number} has {len(saved['params'])} parameters, the optimizer's "
+            f"{len(group['params'])}. Build the optimizer as the saved one was built, then load."
+        )
+    if saved["replicas"] != group["replicas"]:
+        raise ConstraintError(
+            f"state dict: group {number} has replicas={saved['replicas']!r}, the optimizer's "
+            f"{group['replicas']}. Build the optimizer as the saved one was built, then load."
+        )
+    ours, theirs = group["constraint"].describe(), saved["constraint"]
+    if group["params"] and not same_description(ours, dict(theirs)):
+        raise ConstraintError(
+            f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {_words(theirs)}, "
+            f"the optimizer holds it under {_words(ours)}. Use the same constraint, or start with a fresh "
+            "optimizer."
+        )
+
+
+def check_states(
+    state_dict: Mapping[str, Any],
+    groups: Sequence[dict[str, Any]],
+    names: Sequence[Sequence[str]],
+    *,
+    momentum: bool,
+) -> None:
+    """Raise unless the states of a state dict are whole, finite and of the parameters' shapes.
+
+    Args:
+        state_dict: what is to be loaded, with the optimizer's groups.
+        groups: those groups.
+        names: the names of their parameters.
+        momentum: whether every step leaves a momentum.
+
+    Raises:
+        ConstraintError: naming the parameter and what is wrong with its state.
+    """
+    for saved, group, called in zip(state_dict["param_groups"], groups, names, strict=True):
+        for key, parameter, name in zip(saved["params"], group["params"], called, strict=True):
+            state = state_dict["state"].get(key, {})
+            what = f"{label(name, parameter.shape)}: the state dict"
+            if not isinstance(state, Mapping):
+                raise ConstraintError(f"{what} holds {_kind(state)} for it; {_WHOLE}")
+            needed = {"step"} | ({"momentum"} if momentum else set())
+            needed |= {"position"} if group["constraint"].hidden else set()
+            lacking = sorted(needed - state.keys()) if state else []
+            if lacking:
+                raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
+            for entry, value in state.items():
+                _check_entry(what, entry, value, parameter, group)
+
+
+_WHOLE = "load a state dict as state_dict() returned it."
+
+
+def _check_entry(what: str, key: str, value: object, parameter: Tensor, group: dict[str, Any]) -> None:
+    """Raise unless one entry of a parameter's state is what a step stores there."""
+    if key not in {"step", "position", "momentum"}:
+        raise ConstraintError(f"{what} holds {key!r}, which no optimizer here stores; {_WHOLE}")
+    if not isinstance(value, Tensor):
+        raise ConstraintError(f"{what} holds {_kind(value)} as its {key!r}, not a tensor; {_WHOLE}")
+    if key == "step":
+        if value.dim() or value.is_floating_point() or value.is_complex() or int(value) < 0:
+            raise ConstraintError(
+                f"{what} holds {_kind(value)} as its 'step', which must be one whole number, at least 0; "
+                f"{_WHOLE}"
+            )
+        return
     replicas = group["replicas"]
     shape = tuple(parameter.shape[1:] if replicas else parameter.shape)
     expected = state_shape(group["constraint"], tuple(parameter.shape), shape, max(1, replicas))
-    for key in ("position", "momentum"):
-        if key in saved and tuple(saved[key].shape) != expected:
-            raise ConstraintError(
-                f"{what}: the state dict holds a {key} of shape {tuple(saved[key].shape)}, this parameter "
-                f"needs {expected}. Load a state dict of the same model."
-            )
+    if tuple(value.shape) != expected:
+        raise ConstraintError(
+            f"{what} holds a {key} of shape {tuple(value.shape)}, this parameter needs {expected}. Load a "
+            "state dict of the same model."
+        )
+    if not value.is_floating_point() or not bool(value.isfinite().all()):
+        words = "NaN or Inf" if value.is_floating_point() else str(value.dtype)
+        raise ConstraintError(f"{what} holds {words} in its {key}. Load an earlier state dict.")
 
 
 def restore_precision(
-    state_dict: dict[str, Any], groups: list[dict[str, Any]], state: dict[Tensor, dict[str, Any]]
+    state_dict: Mapping[str, Any], groups: Sequence[dict[str, Any]], state: dict[Tensor, dict[str, Any]]
 ) -> None:
     """Put saved tensors back in their own dtype: torch casts them to the parameter's on loading."""
     for saved, group in zip(state_dict["param_groups"], groups, strict=True):
         for key, parameter in zip(saved["params"], group["params"], strict=True):
             for name, value in state_dict["state"].get(key, {}).items():
-                if isinstance(value, torch.Tensor):
-                    state[parameter][name] = value.detach().to(parameter.device, copy=True)
+                state[parameter][name] = value.detach().to(parameter.device, copy=True)
 
 
-def _words(description: dict[str, Any]) -> str:
+def _kind(value: object) -> str:
+    """A value in a few words: a tensor's shape and dtype, another's type."""
+    if isinstance(value, Tensor):
+        return f"a tensor {tuple(value.shape)} of {value.dtype}"
+    return "None" if value is None else f"{type(value).__name__} {value!r:.40}"
+
+
+def _words(description: Mapping[str, Any]) -> str:
     """A description as a constructor call."""
     options = ", ".join(
         f"{key}=tensor{tuple(value.shape)}" if isinstance(value, Tensor) else f"{key}={value!r}"
         for key, value in description.items()
         if key != "name"
     )
-    return f"{description['name']}({options})"
+    return f"{description.get('name')}({options})"

@@ -2,22 +2,88 @@
 
 import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from colangevin.constraints import Free
 from colangevin.constraints.base import START_TOLERANCE, Constraint
 from colangevin.errors import ConstraintError, label
-from colangevin.integrators.rates import Scalar
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.integrators.rates import Scalar, largest
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.sharded import refuse_sharded
 
-__all__ = ["check_parameter", "number"]
+__all__ = ["check_noise", "check_parameter", "check_shared", "number", "own"]
+
+
+# Numbers of a step are computed in float32 where weights are, so none may be larger.
+_LARGEST = torch.finfo(torch.float32).max
+
+
+def own(value: Any) -> Any:
+    """An option for a group alone: a copy of a tensor, a plain number for one of NumPy's."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def check_shared(group: Mapping[str, Any], where: str) -> None:
+    """Raise unless the options that all optimizers have are right: constraint, replicas and seed.
+
+    Args:
+        group: the parameter group.
+        where: what to call it in an error.
+
+    Raises:
+        TypeError: for a constraint that is none.
+        ConstraintError: for another option out of range.
+    """
+    constraint = group["constraint"]
+    if not isinstance(constraint, Constraint):
+        raise TypeError(
+            f"constraint={constraint!r} in {where}: must be a constraint such as "
+            "colangevin.Circle(0.05), not " + type(constraint).__name__ + "."
+        )
+    for option in ("replicas", "first_replica"):
+        value = group[option]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ConstraintError(f"{option}={value!r} in {where}: must be a whole number, at least 0.")
+    seed = group["seed"]
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
+
+
+def check_noise(group: Mapping[str, Any], dynamics: Overdamped | Underdamped, where: str) -> None:
+    """Raise when the noise that temperature and step size make together is beyond float32.
+
+    Args:
+        group: the parameter group.
+        dynamics: that its options stand for.
+        where: what to call the group in an error.
+
+    Raises:
+        ConstraintError: naming the size of the noise.
+    """
+    options = (group["temperature"], group["lr"])
+    if not dynamics.noisy or any(isinstance(each, Tensor) and each.is_cuda for each in options):
+        return  # what lies on a device is not waited for
+    size = largest(dynamics.noise_scale)
+    if not size < _LARGEST:
+        raise ConstraintError(
+            f"temperature and lr in {where}: together they make noise of size {size:.3g}, beyond the range "
+            f"of float32 ({_LARGEST:.3g}). Lower the temperature or raise lr."
+        )
 
 
 def number(
     group: Mapping[str, Any], option: str, *, below: float = math.inf, where: str = "a group"
 ) -> Scalar:
-    """An option of a group as a float, which must be finite, at least 0 and below a bound.
+    """An option of a group as a float, which must be at least 0, below a bound and within float32's range.
 
     A tensor on a device stays there unread, so that a captured CUDA graph can follow its changes. A group of
     replicas may have a number for each, as a tensor of shape (replicas,).
@@ -35,21 +101,19 @@ def number(
         ConstraintError: naming option, value and rule.
     """
     value = group[option]
-    rule = "finite and >= 0" if below == math.inf else f"at least 0 and below {below:g}"
     if isinstance(value, Tensor):
         if value.numel() != 1:
-            return _number_for_each(value, option, group["replicas"], below, rule, where)
+            return _number_for_each(value, option, group["replicas"], below, where)
         if value.is_cuda:
             return value.reshape(())
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
-        raise ConstraintError(f"{option}={group[option]!r} in {where}: must be {rule}.")
-    return float(value)
+    value = float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
+    if not 0 <= value < min(below, _LARGEST):
+        raise ConstraintError(f"{option}={group[option]!r} in {where}: must be {_rule(value, below)}.")
+    return value
 
 
-def _number_for_each(
-    value: Tensor, option: str, replicas: int, below: float, rule: str, where: str
-) -> Tensor:
+def _number_for_each(value: Tensor, option: str, replicas: int, below: float, where: str) -> Tensor:
     """An option with a number for each replica, which lies on a device unread."""
     if not replicas or value.shape != (replicas,):
         raise ConstraintError(
@@ -57,11 +121,20 @@ def _number_for_each(
             "must be one number, or in a group of n replicas a tensor of shape (n,)."
         )
     if not value.is_cuda:
-        bad = ~((value >= 0) & (value < below))
+        bad = ~((value >= 0) & (value < min(below, _LARGEST)))
         if bool(bad.any()):
             first = int(bad.int().argmax())
-            raise ConstraintError(f"{option}[{first}]={value[first].item()!r} in {where}: must be {rule}.")
+            number = value[first].item()
+            raise ConstraintError(f"{option}[{first}]={number!r} in {where}: must be {_rule(number, below)}.")
     return value.double()  # what follows from it is then as precise as with floats
+
+
+def _rule(value: float, below: float) -> str:
+    """The rule that a number broke."""
+    if below < math.inf:
+        return f"at least 0 and below {below:g}"
+    too_large = _LARGEST <= value < math.inf
+    return f"below {_LARGEST:.3g}, the range of float32" if too_large else "finite and >= 0"
 
 
 def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replicas: int, where: str) -> None:
@@ -77,6 +150,9 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
     Raises:
         ConstraintError: for a dtype or a shape that does not fit; InfeasibleError for its values.
     """
+    refuse_sharded(parameter, name)
+    if isinstance(constraint, Free) and not parameter.requires_grad and not parameter.is_floating_point():
+        return  # frozen, and never moved: quantised weights, as torch.optim takes them
     what = label(name, parameter.shape)
     if parameter.is_complex():
         raise ConstraintError(

@@ -48,6 +48,7 @@ class CoLud(ConstrainedOptimizer):
     """
 
     _options = ("lr", "friction", "temperature", "splitting")
+    _leaves_momentum = True
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from colangevin.constraints import Circle, Constraint, Free
 from colangevin.constraints.base import state_dtype
-from colangevin.errors import label
+from colangevin.errors import ConstraintError, label
 from colangevin.integrators.rates import factor, host, largest, varies
 
 __all__ = ["Entry", "state_shape"]
@@ -47,7 +47,9 @@ class Entry:
         #: numbers of its copies, words of their noise
         self.numbers = range(group["first_replica"], group["first_replica"] + self.copies)
         self.shape = tuple(parameter.shape[1:] if self.replicas else parameter.shape)
-        self.constraint: Constraint = group["constraint"].on(self.shape)
+        #: what its state is made under
+        self.held_by: Constraint = group["constraint"]
+        self.constraint: Constraint = self.held_by.on(self.shape)
         self.dtype = state_dtype(parameter.dtype)
         self.numel = parameter.numel()
         self.grad: Tensor | Any = parameter.grad
@@ -66,6 +68,30 @@ class Entry:
         return label(self.name, self.parameter.shape)
 
     # ---- before a step ---------------------------------------------------------------------------
+
+    def bind(self, state: dict[str, Any] | None) -> None:
+        """Take the optimizer's state of this parameter for its own, in the dtype and on the device it needs.
+
+        Args:
+            state: None while there is none.
+
+        Raises:
+            ConstraintError: when it was made for another shape.
+        """
+        if state is None:
+            self.state = {}
+            return
+        for key in state.keys() & {"position", "momentum"}:
+            if tuple(state[key].shape) != self.state_shape:
+                raise ConstraintError(
+                    f"{self.label}: its {key} has shape {tuple(state[key].shape)} and should have "
+                    f"{self.state_shape}: the parameter was given another shape since its last step. Give it "
+                    "the old shape back, or build a new optimizer for the new one."
+                )
+            state[key] = state[key].to(self.parameter.device, self.dtype)
+        if "step" in state:
+            state["step"] = state["step"].to(self.parameter.device)
+        self.state = state
 
     def look(self) -> bool:
         """Whether only the optimizer wrote the parameter since its last step, as far as one can tell."""

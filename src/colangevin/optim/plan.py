@@ -41,6 +41,7 @@ class Plan:
     def __init__(
         self, entries: list[Entry], layouts: list[Layout], dynamics: list[Dynamics], segment: int
     ) -> None:
+        self.entries = entries
         self.layouts = layouts
         self.dynamics = dynamics
         self.forms = _forms(dynamics)
@@ -82,11 +83,11 @@ class Plan:
         self.plain: list[Bucket | Sweep] = [*self.buckets, *self.sweeps]
         self.fused = [mover(kind, members) for kind, members in families.items()]
 
-    def fits(self, layouts: list[Layout], dynamics: list[Dynamics], segment: int) -> bool:
+    def fits(
+        self, entries: list[Entry], layouts: list[Layout], dynamics: list[Dynamics], segment: int
+    ) -> bool:
         """Whether the plan would come out the same: numbers may change, who moves with whom may not."""
-        if layouts != self.layouts or segment != self.segment:
-            return False
-        if any(not entry.parameter.is_contiguous() for sweep in self.sweeps for entry in sweep.entries):
+        if entries is not self.entries or layouts != self.layouts or segment != self.segment:
             return False
         return dynamics is self.dynamics or _forms(dynamics) == self.forms
 

@@ -1,0 +1,86 @@
+"""Every parameter of an optimizer as an entry, kept from step to step while nothing about it changes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colangevin.errors import ConstraintError
+from colangevin.optim.checks import check_parameter, check_shared
+from colangevin.optim.entry import Entry
+
+__all__ = ["Roster"]
+
+#: options of a group that its entries are made from
+_OPTIONS = ("constraint", "replicas", "first_replica")
+
+
+class Roster:
+    """The entries of an optimizer.
+
+    They are made anew when a group changes, when a parameter is replaced, and when a parameter gets another
+    shape, memory layout, dtype or device, as ``parameter.data = ...`` and ``module.double()`` do.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._groups: list[tuple[object, ...]] = []
+        self._forms: list[tuple[object, ...]] = []
+
+    def entries(self, groups: Sequence[dict[str, Any]], names: Callable[[int], Sequence[str]]) -> list[Entry]:
+        """One entry for each parameter, in the order of the groups; the same list while nothing changes.
+
+        Args:
+            groups: of the optimizer.
+            names: of the parameters of a group, by its number.
+
+        Returns:
+            The entries.
+
+        Raises:
+            TypeError: for a constraint that is none.
+            ConstraintError: for a parameter that its constraint cannot hold, or that has a state of another
+                constraint; the entries stay as they were.
+        """
+        known = [
+            (id(group), len(group["params"]), type(group["weight_decay"]), *map(group.get, _OPTIONS))
+            for group in groups
+        ]
+        parameters = [parameter for group in groups for parameter in group["params"]]
+        forms = list(map(_form, parameters))
+        if known == self._groups and forms == self._forms and self._holds(parameters):
+            return self._entries
+        before = {id(entry.parameter): entry for entry in self._entries}
+        forms_before = {id(e.parameter): form for e, form in zip(self._entries, self._forms, strict=True)}
+        entries: list[Entry] = []
+        for number, group in enumerate(groups):
+            where = f"param_groups[{number}]"
+            check_shared(group, where)
+            for parameter, name in zip(group["params"], names(number), strict=True):
+                if id(parameter) in before:
+                    _check_constraint(before[id(parameter)], group["constraint"])
+                if forms_before.get(id(parameter)) != forms[len(entries)]:
+                    check_parameter(parameter, group["constraint"], name, group["replicas"], where)
+                entries.append(Entry(parameter, name, len(entries), number, group))
+        self._entries, self._groups, self._forms = entries, known, forms
+        return entries
+
+    def _holds(self, parameters: list[Tensor]) -> bool:
+        return all(entry.parameter is each for entry, each in zip(self._entries, parameters, strict=True))
+
+
+def _form(parameter: Tensor) -> tuple[object, ...]:
+    """How a parameter lies in memory, but for the address."""
+    strides = parameter.stride() if parameter.layout is torch.strided else None
+    return parameter.shape, strides, parameter.dtype, parameter.device
+
+
+def _check_constraint(entry: Entry, constraint: object) -> None:
+    """Raise when a parameter with a state is to be held by another constraint."""
+    if entry.state and entry.held_by != constraint:
+        raise ConstraintError(
+            f"{entry.label}: its group now says {constraint!r}, but its state was made under "
+            f"{entry.held_by!r}, in other coordinates. Set the group's constraint back, or build a new "
+            "optimizer for the new one: the weights stay, momenta start from zero."
+        )
