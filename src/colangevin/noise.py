@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from colangevin.lasting import lasting
 from colangevin.scratch import scratch
 
 __all__ = ["normal", "stream", "streams"]
@@ -70,7 +71,7 @@ def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequen
     """
     if sum(map(len, copies)) <= _FEW:
         return [_extend(key, (copy, *words)) for key, each in zip(keys, copies, strict=True) for copy in each]
-    counters = [torch.arange(each.start + 1, each.stop + 1) for each in copies]
+    counters = [torch.arange(each.start + 1, each.stop + 1, device="cpu") for each in copies]
     added = [z.mul_(_signed(_GOLDEN)).add_(_signed(key)) for z, key in zip(counters, keys, strict=True)]
     z = _finalise(torch.cat(added))
     for word in words:
@@ -141,8 +142,9 @@ def _counters(count: int, device: torch.device) -> Tensor:
 
 
 @functools.cache
+@lasting
 def _chunk_of_counters() -> Tensor:
-    return torch.arange(_CHUNK).mul_(_signed(_GOLDEN)).unsqueeze(0)
+    return torch.arange(_CHUNK, device="cpu").mul_(_signed(_GOLDEN)).unsqueeze(0)
 
 
 def _column(words: Sequence[int], device: torch.device) -> Tensor | int:

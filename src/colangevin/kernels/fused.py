@@ -100,7 +100,8 @@ class Fused(ABC):
         self._rates: Tensor | None = None  # on the device, if all were floats
         self.flags = torch.zeros(len(entries), dtype=torch.int32, device=self.device)
         self._arrived: torch.cuda.Event | None = None
-        self._host_flags = torch.zeros(len(entries), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        pinned = self.device.type == "cuda"
+        self._host_flags = torch.zeros(len(entries), dtype=torch.int32, device="cpu", pin_memory=pinned)
         self._recorded: list[Tensor] = []
 
     # ---- what a family of kernels says -----------------------------------------------------------
@@ -223,7 +224,7 @@ class Fused(ABC):
 
     def upload(self, values: Sequence[Any], dtype: torch.dtype) -> Tensor:
         """A small table on the device, without waiting for it."""
-        table = torch.tensor(values, dtype=dtype)
+        table = torch.tensor(values, dtype=dtype, device="cpu")
         if self.device.type != "cuda":
             return table
         table = table.pin_memory()

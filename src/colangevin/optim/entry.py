@@ -11,6 +11,7 @@ from colangevin.constraints import Circle, Constraint, Free
 from colangevin.constraints.base import state_dtype
 from colangevin.errors import ConstraintError, label
 from colangevin.integrators.rates import factor, host, largest, varies
+from colangevin.lasting import lasting
 
 __all__ = ["Entry", "state_shape"]
 
@@ -137,8 +138,7 @@ class Entry:
         if self.constraint.keeps_position(self.parameter.dtype) and not (
             "position" in self.state and self._untouched
         ):
-            q = self.configuration()
-            self.allocate("position").copy_(q.reshape(self.state_shape))
+            self._store("position", self.configuration())
         if momentum:
             self.allocate("momentum")
 
@@ -176,12 +176,17 @@ class Entry:
         """Store a result; the last segment of a step completes it."""
         self.stack(self.parameter).copy_(self.constraint.lower(q, self.shape))
         if self.constraint.keeps_position(self.parameter.dtype):
-            self.allocate("position").copy_(q.reshape(self.state_shape))
+            self._store("position", q)
         if p is not None:
-            self.allocate("momentum").copy_(p.reshape(self.state_shape))
+            self._store("momentum", p)
         if last:
             self.count()
         self.remember()
+
+    def _store(self, key: str, value: Tensor) -> None:
+        room, value = self.allocate(key), value.reshape(self.state_shape)
+        if room.data_ptr() != value.data_ptr():  # letters that leave q as it is hand the stored one back
+            room.copy_(value)
 
     def allocate(self, key: str) -> Tensor:
         """The tensor of the state under ``key``, made when it is missing.
@@ -259,6 +264,7 @@ def _checksum(weight: Tensor, row: int, summed: int) -> tuple[Tensor, ...]:
 
 
 @lru_cache(maxsize=256)
+@lasting
 def _ramp(count: int, dtype: torch.dtype) -> Tensor:
     return torch.linspace(1, 2, count, dtype=dtype, device="cpu")
 
