@@ -16,7 +16,7 @@ from colangevin.integrators.rates import Scalar, largest
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.sharded import refuse_sharded
 
-__all__ = ["check_noise", "check_parameter", "check_shared", "number", "own"]
+__all__ = ["check_dtype", "check_noise", "check_parameter", "check_shared", "number", "own"]
 
 
 # Numbers of a step are computed in float32 where weights are, so none may be larger.
@@ -137,6 +137,26 @@ def _rule(value: float, below: float) -> str:
     return f"below {_LARGEST:.3g}, the range of float32" if too_large else "finite and >= 0"
 
 
+def check_dtype(parameter: Tensor, what: str) -> None:
+    """Raise unless a parameter's dtype is one that steps are taken in.
+
+    Args:
+        parameter: the parameter.
+        what: name and shape, for an error.
+
+    Raises:
+        ConstraintError: naming the dtype.
+    """
+    if parameter.is_complex():
+        raise ConstraintError(
+            f"{what}: complex parameters are not supported. Hold the real view instead, "
+            "torch.view_as_real(parameter), or leave it to another optimizer."
+        )
+    if parameter.dtype not in START_TOLERANCE:
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in START_TOLERANCE)
+        raise ConstraintError(f"{what}: dtype {parameter.dtype} is not supported; use {names}.")
+
+
 def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replicas: int, where: str) -> None:
     """Raise unless a parameter can be held by its constraint.
 
@@ -151,17 +171,14 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         ConstraintError: for a dtype or a shape that does not fit; InfeasibleError for its values.
     """
     refuse_sharded(parameter, name)
-    if isinstance(constraint, Free) and not parameter.requires_grad and not parameter.is_floating_point():
+    if (
+        isinstance(constraint, Free)
+        and not parameter.requires_grad
+        and parameter.dtype not in START_TOLERANCE
+    ):
         return  # frozen, and never moved: quantised weights, as torch.optim takes them
     what = label(name, parameter.shape)
-    if parameter.is_complex():
-        raise ConstraintError(
-            f"{what}: complex parameters are not supported. Hold the real view instead, "
-            "torch.view_as_real(parameter), or leave it to another optimizer."
-        )
-    if parameter.dtype not in START_TOLERANCE:
-        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in START_TOLERANCE)
-        raise ConstraintError(f"{what}: dtype {parameter.dtype} is not supported; use {names}.")
+    check_dtype(parameter, what)
     if parameter.layout is not torch.strided:
         raise ConstraintError(f"{what}: layout {parameter.layout} is not supported; use a dense tensor.")
     if replicas and (parameter.dim() == 0 or parameter.shape[0] != replicas):

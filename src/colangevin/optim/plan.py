@@ -8,6 +8,7 @@ from torch import Tensor
 from colangevin.errors import ConstraintError
 from colangevin.kernels import Family, family, mover
 from colangevin.optim.bucket import Bucket, Dynamics
+from colangevin.optim.checks import check_dtype
 from colangevin.optim.entry import Entry
 from colangevin.optim.sweep import Sweep, swept_by
 
@@ -35,7 +36,7 @@ class Plan:
         segment: of the step; groups whose splitting has ended sit it out.
 
     Raises:
-        ConstraintError: for a sparse gradient.
+        ConstraintError: for a sparse gradient, or one of a weight whose dtype no step is taken in.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Plan:
             if layout is not None and entry.numel and segment < dynamics[entry.position].segments
         ]
         for entry in self.active:
+            check_dtype(entry.parameter, entry.label)
             if entry.grad.layout is not torch.strided:
                 raise ConstraintError(
                     f"{entry.label}: sparse gradients are not supported; build the embedding with "
