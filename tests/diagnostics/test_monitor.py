@@ -9,7 +9,6 @@ from rich.console import Console
 from torch import nn
 
 import colangevin as cl
-from colangevin.constraints import solves
 from colangevin.diagnostics import Estimate, GroupReport, Monitor, plot_run
 
 TAU = 0.2
@@ -121,22 +120,6 @@ def test_implicit_constraints_count_newton():
     weight.grad = torch.tensor([0.0, 500.0, 0.0], dtype=torch.float64)
     opt.step()
     assert monitor.report().groups[0].fallbacks == pytest.approx(1 / 12)  # of 11 steps and the start
-
-
-def test_nothing_is_counted_for_other_optimizers_or_outside_of_steps():
-    weight = nn.Parameter(torch.eye(3))
-    opt = cl.CoLod([{"params": [weight], "constraint": cl.Orthogonal()}], 0.1)
-    Monitor(opt)
-    other = nn.Parameter(torch.eye(3))
-    second = cl.CoLod([{"params": [other], "constraint": cl.Orthogonal()}], 0.1)
-    watching = Monitor(second)
-    for parameter in (weight, other):
-        parameter.grad = torch.ones(3, 3)
-    watching.record()
-    second.step()
-    opt.step()
-    assert watching._solves.of("Orthogonal").calls == 1
-    assert not solves.watched()
 
 
 def test_replicas_are_chains_with_temperatures_of_their_own():

@@ -1,13 +1,17 @@
-"""How multipliers were found: counted while somebody watches, and at no cost otherwise."""
+"""How multipliers were found: counted in the steps of optimizers that are watched, at no cost otherwise."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-__all__ = ["Counts", "Solves", "begin", "end", "note", "totals", "watched", "watching"]
+__all__ = ["Counts", "Solves", "counted", "note", "totals", "watch", "watched"]
+
+Move = TypeVar("Move", bound=Callable[..., Any])
 
 
 class Solves(NamedTuple):
@@ -46,38 +50,55 @@ class Counts:
         return Solves(*map(sum, zip(*found, strict=True)))
 
 
-_watching: list[Counts] = []
+#: what is counted of each optimizer's steps, as long as the optimizer lives: a captured graph adds to it
+_watchers: WeakKeyDictionary[object, tuple[Counts, ...]] = WeakKeyDictionary()
+#: what the step that this thread is taking adds to
+_counting: ContextVar[tuple[Counts, ...]] = ContextVar("counting", default=())
 
 
-def begin(counts: Counts) -> None:
-    """Add to these counts from now on."""
-    if not any(each is counts for each in _watching):
-        _watching.append(counts)
+def watch(optimizer: object, counts: Counts) -> None:
+    """Add to these counts in every step of an optimizer from now on.
+
+    Args:
+        optimizer: whose steps to count.
+        counts: what to add to.
+    """
+    others = _watchers.get(optimizer, ())
+    if not any(each is counts for each in others):
+        _watchers[optimizer] = (*others, counts)
 
 
-def end(counts: Counts) -> None:
-    """Add to these counts no more."""
-    _watching[:] = [each for each in _watching if each is not counts]
+def counted(move: Move) -> Move:
+    """Let a method of an optimizer add what it solves to the counts of those who watch this optimizer.
 
+    Other optimizers and other threads add nothing. Counting ends with the method, also when it raises.
 
-@contextmanager
-def watching(counts: Counts) -> Iterator[None]:
-    """Add to these counts within a block."""
-    begin(counts)
-    try:
-        yield
-    finally:
-        end(counts)
+    Args:
+        move: the method.
+
+    Returns:
+        The method that counts.
+    """
+
+    @functools.wraps(move)
+    def call(self: object, *args: Any, **options: Any) -> Any:
+        before = _counting.set(_watchers.get(self, ()))
+        try:
+            return move(self, *args, **options)
+        finally:
+            _counting.reset(before)
+
+    return cast(Move, call)
 
 
 def watched() -> bool:
-    """Whether somebody wants to know."""
-    return bool(_watching)
+    """Whether somebody watches the step that this thread is taking."""
+    return bool(_counting.get())
 
 
 def totals(kind: str, device: torch.device) -> list[Tensor]:
     """What everybody who watches has counted so far, on the device: for kernels, which add to it."""
-    found = [counts.total(kind, device) for counts in _watching]
+    found = [counts.total(kind, device) for counts in _counting.get()]
     return [total for total in found if total is not None]
 
 

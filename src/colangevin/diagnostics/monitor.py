@@ -53,12 +53,6 @@ class Monitor:
         self._series: dict[int, dict[str, list[Tensor]]] = {}
         self._scalars: dict[str, list[Tensor]] = {}
         self._solves = solves.Counts()
-        optimizer.register_step_pre_hook(lambda *_: self._begin())
-        optimizer.register_step_post_hook(lambda *_: solves.end(self._solves))
-
-    def _begin(self) -> None:
-        if self._turns.calls > self._turns.burn_in:
-            solves.begin(self._solves)
 
     @torch.no_grad()
     def record(self, **scalars: Tensor | float) -> bool:
@@ -74,6 +68,8 @@ class Monitor:
             ValueError: for a quantity that is neither.
         """
         due = self._turns.take()
+        if self._turns.calls > self._turns.burn_in:
+            solves.watch(self.optimizer, self._solves)
         if self._turns.calls == self._turns.burn_in // 2 + 1:
             self._references = {
                 _key(place): place.q.to(state_dtype(place.weight.dtype), copy=True)

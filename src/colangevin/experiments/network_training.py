@@ -104,8 +104,8 @@ class NetworkTraining:
         self.epoch = 0
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
-        self._solves = solves.Counts()  # by this process
-        self._fallbacks = 0  # before
+        self._solves = solves.Counts()
+        self._fallbacks = 0  # that a loaded state has more than were counted here until then
         with seeded(seed, Draw.WEIGHTS, run):
             self.model = self.task.model(method)
         rules = self.task.rules(method)
@@ -119,6 +119,7 @@ class NetworkTraining:
             weight.grad = grad
         self._lr = torch.tensor(method.lr, device=device)
         self.optimizer = _optimizer(method, groups, self._lr, stream(seed, run) >> 1)
+        solves.watch(self.optimizer, self._solves)
         self._start = torch.zeros((), dtype=torch.long, device=device)
         self._loss = torch.zeros((), dtype=torch.double, device=device)
         self._right = torch.zeros((), dtype=torch.long, device=device)
@@ -157,8 +158,7 @@ class NetworkTraining:
         self.task.begin(self.epoch)
         self.model.train()
         fastest = torch.backends.cudnn.flags(enabled=True, benchmark=True)
-        counting = solves.watching(self._solves)
-        with seeded(self.seed, Draw.DROPOUT, self.run, self.epoch), fastest, counting:
+        with seeded(self.seed, Draw.DROPOUT, self.run, self.epoch), fastest:
             try:
                 for size in self.task.sizes:
                     self._step(size)
@@ -295,7 +295,7 @@ class NetworkTraining:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to where :meth:`state_dict` was called."""
         self.epoch, self.lost = state["epoch"], state["lost"]
-        self._fallbacks, self._solves = state["fallbacks"], solves.Counts()
+        self._fallbacks += state["fallbacks"] - self.fallbacks
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         for group in self.optimizer.param_groups:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from colangevin.autocast import full_precision
-from colangevin.constraints import Circle, Free
+from colangevin.constraints import Circle, Free, solves
 from colangevin.errors import SplittingError
 from colangevin.integrators.rates import largest
 from colangevin.integrators.underdamped import Underdamped
@@ -215,6 +215,7 @@ class ConstrainedOptimizer(Optimizer):
 
     @untraced
     @full_precision
+    @solves.counted
     def _all_but_sweeps(
         self, dynamics: list[Dynamics], segment: int, compiling: bool
     ) -> list[tuple[Sweep, Numbers, Iterable[Operands]]]:
