@@ -30,6 +30,13 @@ class Place(NamedTuple):
         """Degrees of freedom of one copy."""
         return self.constraint.degrees_of_freedom(self.weight.shape[1:])
 
+    def option(self, name: str) -> Tensor:
+        """A number of the group for each copy, shape (copies,)."""
+        value, copies = self.group[name], len(self.q)
+        if isinstance(value, Tensor):
+            return value.to(self.q).reshape(-1).expand(copies).clone()
+        return self.q.new_full((copies,), value)  # on the device, which a copy from the host would wait for
+
     def force(self) -> Tensor | None:
         """The gradient of what is minimised, weight decay included, in the coordinates of q."""
         if self.grad is None:

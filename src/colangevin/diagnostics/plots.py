@@ -30,8 +30,9 @@ def plot_run(monitor: Monitor) -> Any:
         axis = next(axes)
         for name, chains in kinetic.items():
             relative = (chains / series[name.replace("kinetic", "temperature")]).mean(0)
-            running = relative.cumsum(0) / torch.arange(1, len(relative) + 1)
-            (line,) = axis.plot(relative.numpy(), alpha=0.3)
+            known = relative.isfinite()  # at temperature 0 there is no ratio
+            running = relative.where(known, 0.0).cumsum(0) / known.cumsum(0)
+            (line,) = axis.plot(relative.where(known, torch.nan).numpy(), alpha=0.3)
             axis.plot(running.numpy(), color=line.get_color(), label=f"group {name[8:-1]}")
         axis.axhline(1.0, color="black", linestyle="--", linewidth=1)
         axis.set_ylabel("kinetic temperature / τ")

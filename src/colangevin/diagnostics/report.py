@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -12,21 +12,26 @@ from colangevin.extras import extra
 
 __all__ = ["Estimate", "GroupReport", "Report"]
 
-# A temperature is off when it differs by this share and by this many standard errors: 5 % of the temperature
-# is less than most models care for, and three errors happen by chance once in 370 times.
-_SHARE, _ERRORS = 0.05, 3.0
-# An error beyond which an estimate is called undetermined.
-_UNDETERMINED = 0.25
-# Records from which on ArviZ says anything.
+# What of a temperature does not matter: most models notice less than 5 % of it in nothing.
+_SHARE = 0.05
+# Standard errors to either side that an interval reaches: the truth is outside by chance once in 370 times.
+_ERRORS = 3.0
+# Records from which on there is a standard error, and ArviZ says anything.
 _FEWEST = 4
 _PURPOSE = "A table of the diagnostics"
 # Fallbacks shorten a step and so take energy; from this share on they are named as a cause.
 _FREQUENT = 0.01
 
 
+Outcome = Literal["right", "off", "undetermined"]
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and its standard error."""
+    """A temperature over the one that was asked for, and its standard error.
+
+    Its interval reaches three standard errors to either side, and at least 5 %, since less does not matter.
+    """
 
     value: float
     error: float
@@ -35,14 +40,20 @@ class Estimate:
         return f"{self.value:.3f} ± {self.error:.3f}"
 
     @property
-    def determined(self) -> bool:
-        """Whether the error is small enough to say anything."""
-        return self.error <= _UNDETERMINED
+    def outcome(self) -> Outcome:
+        """What the interval says of a temperature that should be 1.
 
-    @property
-    def off(self) -> bool:
-        """Whether it differs from 1 by more than chance and more than matters."""
-        return self.determined and abs(self.value - 1) > max(_SHARE, _ERRORS * self.error)
+        - ``"off"``: it does not contain 1, however wide it is; so does a value that is not finite.
+        - ``"right"``: it contains 1 and is narrow, with a standard error of at most 5 %.
+        - ``"undetermined"``: it contains 1 but is wide, or too few records leave the error unknown.
+        """
+        if not math.isfinite(self.value):
+            return "off"
+        if math.isnan(self.error):
+            return "undetermined"
+        if abs(self.value - 1) > max(_SHARE, _ERRORS * self.error):
+            return "off"
+        return "right" if self.error <= _SHARE else "undetermined"
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,8 @@ class GroupReport:
         parameters: names.
         splitting: of the dynamics; None for overdamped ones and those in SGD's scale.
         temperature: smallest and largest that was asked for.
-        kinetic: kinetic temperature over the one asked for; None without momenta or at temperature 0.
+        records: how many sample, with ``lr`` and temperature above 0; the two temperatures are theirs.
+        kinetic: kinetic temperature over the one asked for; None without momenta or records.
         configurational: configurational temperature over the one asked for; None where it is not defined.
         violation: largest violation of the constraint.
         cotangency: largest error of the momenta; None without any.
@@ -68,6 +80,7 @@ class GroupReport:
     parameters: tuple[str, ...]
     splitting: str | None
     temperature: tuple[float, float]
+    records: int
     kinetic: Estimate | None
     configurational: Estimate | None
     violation: float
@@ -84,23 +97,25 @@ class GroupReport:
     @property
     def verdict(self) -> str:
         """What to think of the temperatures, and what to do."""
-        if self.temperature[0] == 0:
-            return "temperature 0: nothing is sampled."
-        if self.kinetic is not None and not math.isfinite(self.kinetic.error):
+        if not self.records:
+            return f"{'temperature' if self.temperature[1] == 0 else 'lr'} 0: nothing is sampled."
+        if self.records < _FEWEST:
             return "too few records to judge."
-        if self.kinetic is not None and self.kinetic.off:
-            return self._kinetic_verdict(self.kinetic)
-        position = self.configurational
-        if position is None or not position.determined:
-            right = "kinetic temperature right; " if self.kinetic is not None else ""
-            return f"{right}configurational temperature undetermined."
-        if position.off:
+        kinetic, position = self.kinetic, self.configurational
+        if kinetic is not None and kinetic.outcome == "off":
+            return self._kinetic_verdict(kinetic)
+        if position is not None and position.outcome == "off":
             return self._position_verdict(position)
-        return "temperatures right."
+        of_positions = "undetermined" if position is None else position.outcome
+        if kinetic is None:
+            return f"configurational temperature {of_positions}."
+        if kinetic.outcome == of_positions:
+            return f"temperatures {of_positions}."
+        return f"kinetic temperature {kinetic.outcome}; configurational temperature {of_positions}."
 
     def _kinetic_verdict(self, kinetic: Estimate) -> str:
         size = f"kinetic temperature {kinetic.value:.2f} of what was asked for"
-        if kinetic.value > 1:
+        if not kinetic.value < 1:  # NaN is too hot
             return (
                 f"{size}: step too large for {self.name}, or for the noise of its batches. Reduce lr, or "
                 "raise friction or the batch size."
@@ -116,7 +131,7 @@ class GroupReport:
         size = f"configurational temperature {position.value:.2f} of what was asked for"
         first_order = self.splitting is not None and self.splitting != "BAOAB"
         other = f", or use BAOAB, since {self.splitting} errs in proportion to lr" if first_order else ""
-        if position.value > 1:
+        if not position.value < 1:
             return f"{size}: step too large for {self.name}, or not in equilibrium. Reduce lr{other}."
         return f"{size}: {self.name} is not in equilibrium. Burn in longer{other}."
 
@@ -173,7 +188,7 @@ class Report:
 def _cell(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
-    return str(estimate) if estimate.determined else f"undetermined (± {estimate.error:.2g})"
+    return f"{estimate}, undetermined" if estimate.outcome == "undetermined" else str(estimate)
 
 
 def _number(value: float | None, form: str) -> str:

@@ -104,9 +104,11 @@ class Rates:
         )
 
     def energy(self, square: Tensor) -> Tensor:
-        """From m^2 of each copy to p^2, without waiting for the device; NaN for a step that kicks nothing."""
-        scale = self.drift / self.kick if isinstance(self.kick, Tensor) or self.kick else math.nan
-        return scale * square
+        """From m^2 of each copy to p^2 = (a/b) m^2, without waiting for the device."""
+        # b = 0 only in the paper's scale, where a = b
+        if isinstance(self.kick, Tensor):
+            return torch.where(self.kick > 0, self.drift / self.kick, 1.0) * square
+        return self.drift / self.kick * square if self.kick else square
 
 
 def langevin_rates(h: Scalar, gamma: Scalar, tau: Scalar) -> Rates:
