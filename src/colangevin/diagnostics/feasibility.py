@@ -2,45 +2,47 @@
 
 import torch
 
+from colangevin.autocast import full_precision
 from colangevin.diagnostics.places import places
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.optim.unwrap import unwrap
 
 __all__ = ["cotangency", "violation"]
 
 
 @torch.no_grad()
+@full_precision
 def violation(optimizer: ConstrainedOptimizer) -> dict[str, float]:
-    r"""Largest violation of each parameter's constraint, slack included.
+    r"""Largest violation of each parameter's constraint, slack included, by the weights as they are.
 
     Relative for circle and sphere, :math:`|\theta^2 + \xi^2 - r^2| / r^2`; the largest entry of
     :math:`|Q^T Q - I|` for orthogonality; relative to the size of :math:`J q` for implicit constraints.
 
     Args:
-        optimizer: any optimizer of this library.
+        optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
 
     Returns:
         Name to violation, 0 for free parameters.
     """
     return {
-        place.name: float(place.constraint.residual(place.weight, place.q).max())
-        if place.weight.numel()
-        else 0.0
-        for place in places(optimizer)
+        place.name: float(place.violation().max()) if place.weight.numel() else 0.0
+        for place in places(unwrap(optimizer))
     }
 
 
 @torch.no_grad()
+@full_precision
 def cotangency(optimizer: ConstrainedOptimizer) -> dict[str, float]:
     r"""Largest entry of :math:`J p` of each parameter, relative to the size of its momentum.
 
     Args:
-        optimizer: any optimizer of this library.
+        optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
 
     Returns:
         Name to cotangency error, for parameters that have a momentum.
     """
     return {
         place.name: float(place.constraint.cotangency(place.q, place.p).max())
-        for place in places(optimizer)
+        for place in places(unwrap(optimizer))
         if place.p is not None
     }

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colangevin.autocast import full_precision
 from colangevin.constraints import solves
 from colangevin.constraints.base import state_dtype
 from colangevin.diagnostics.chains import to_arviz
@@ -12,6 +13,7 @@ from colangevin.diagnostics.places import Place, places
 from colangevin.diagnostics.records import Record, Sums, mean, ratio, sampled, stacked
 from colangevin.diagnostics.report import GroupReport, Report
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.optim.unwrap import unwrap
 from colangevin.turns import Turns
 
 __all__ = ["Monitor"]
@@ -36,16 +38,17 @@ class Monitor:
     one that is replayed from a CUDA graph if it was captured then.
 
     Args:
-        optimizer: any optimizer of this library.
+        optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
         every: of how many calls one records.
         burn_in: how many calls at the beginning record nothing.
 
     Raises:
         ValueError: for a number out of range.
+        TypeError: for another library's optimizer.
     """
 
     def __init__(self, optimizer: ConstrainedOptimizer, *, every: int = 1, burn_in: int = 0) -> None:
-        self.optimizer = optimizer
+        self.optimizer = unwrap(optimizer)
         self._turns = Turns(every, burn_in)
         #: where the fields of the configurational temperature point to
         self._references: dict[str, Tensor] = {}
@@ -55,6 +58,7 @@ class Monitor:
         self._solves = solves.Counts()
 
     @torch.no_grad()
+    @full_precision
     def record(self, **scalars: Tensor | float) -> bool:
         """Record the run as it is, if it is time to.
 

@@ -1,29 +1,87 @@
 """Where every parameter of an optimizer is: its configuration, its momentum and what holds it."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from colangevin.constraints import Constraint
 from colangevin.constraints.base import state_dtype
+from colangevin.errors import ConvergenceError, label
 from colangevin.integrators.rates import over_copies, varies
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.sharded import refuse_sharded
 
 __all__ = ["Place", "places"]
 
 
-class Place(NamedTuple):
-    """One parameter, with the dimension that counts its copies in front."""
+@dataclass(frozen=True)
+class Place:
+    """One parameter as it is now, with the dimension that counts its copies in front.
+
+    Attributes:
+        name: of the parameter.
+        constraint: what holds it.
+        weight: the weights, in float64 unless they are a rounding of their configuration.
+        stored: the configuration that the last step stored, if it stores one.
+        trusted: whether nobody wrote the parameter since, as far as the optimizer knows.
+        p: the momentum, in float64.
+        number: of its group.
+        group: its group.
+        grad: its gradient, in float64.
+    """
 
     name: str
     constraint: Constraint
     weight: Tensor
-    q: Tensor
+    stored: Tensor | None
+    trusted: bool
     p: Tensor | None
-    number: int  # of its group
+    number: int
     group: dict[str, Any]
     grad: Tensor | None
+
+    @cached_property
+    def q(self) -> Tensor:
+        """The configuration in float64: what is measured is the weights, not the measuring.
+
+        A stored configuration is stale where the weight was edited since; there it is that of the weight, as
+        the next step will have it.
+
+        Raises:
+            ConvergenceError: naming the parameter, when an ``Implicit`` weight is too far from its manifold.
+        """
+        try:
+            if self.stored is not None:
+                return self._present(self.stored).double()
+            weight = self.weight.double()
+            return self.constraint.lift(weight) if self.constraint.hidden else self.constraint.read(weight)
+        except ConvergenceError as error:
+            raise ConvergenceError(f"{label(self.name, self.weight.shape)}: {error}") from None
+
+    def _present(self, stored: Tensor) -> Tensor:
+        if self.trusted:
+            return stored
+        coarse = self.weight.dtype != torch.float64
+        return self.constraint.reconcile(self.weight if coarse else self.weight.to(stored.dtype), stored)
+
+    def violation(self) -> Tensor:
+        """How far each copy is from its constraint, shape (copies,)."""
+        constraint = self.constraint
+        try:
+            residual = constraint.residual(self.weight, self.q)
+        except ConvergenceError:  # too far away for a configuration
+            return constraint.infeasibility(self.weight.double())
+        if self.trusted or not constraint.keeps_position(self.weight.dtype):
+            return residual
+        # q fits its constraint also where it was made from a weight that does not
+        new = torch.ones_like(residual, dtype=torch.bool)
+        if self.stored is not None:
+            new = (self.q != self.stored.double()).reshape(len(self.q), -1).any(1)
+        return torch.where(new, residual.maximum(constraint.infeasibility(self.weight.double())), residual)
 
     @property
     def freedom(self) -> int:
@@ -32,10 +90,11 @@ class Place(NamedTuple):
 
     def option(self, name: str) -> Tensor:
         """A number of the group for each copy, shape (copies,)."""
-        value, copies = self.group[name], len(self.q)
+        value, like = self.group[name], self.weight
         if isinstance(value, Tensor):
-            return value.to(self.q).reshape(-1).expand(copies).clone()
-        return self.q.new_full((copies,), value)  # on the device, which a copy from the host would wait for
+            return value.to(device=like.device, dtype=torch.float64).reshape(-1).expand(len(like)).clone()
+        # filled in on the device, which a copy from the host would wait for
+        return torch.full((len(like),), value, dtype=torch.float64, device=like.device)
 
     def force(self) -> Tensor | None:
         """The gradient of what is minimised, weight decay included, in the coordinates of q."""
@@ -50,7 +109,7 @@ class Place(NamedTuple):
 
 
 def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
-    """Every parameter that has entries, in float64: what is measured is the weights, not the measuring.
+    """Every parameter, as it is now.
 
     Args:
         optimizer: any optimizer of this library.
@@ -58,19 +117,40 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
     Yields:
         The parameters, in the order of their groups.
     """
+    trusted = _trusted(optimizer)
     for number, group in enumerate(optimizer.param_groups):
         for name, parameter in zip(optimizer._names(number), group["params"], strict=True):
+            refuse_sharded(parameter, name)
             weight = parameter.detach() if group["replicas"] else parameter.detach().unsqueeze(0)
             constraint = group["constraint"].on(weight.shape[1:])
-            state = optimizer.state.get(parameter, {})
             weight = weight.double() if weight.dtype == state_dtype(weight.dtype) else weight
             configured = (weight.shape[0], *constraint.configuration_shape(weight.shape[1:]))
-            p = state["momentum"].double().reshape(configured) if "momentum" in state else None
-            if "position" in state:
-                q = state["position"].double().reshape(configured)
-            elif constraint.hidden:
-                q = constraint.lift(weight.double())
-            else:
-                q = constraint.read(weight.double())
-            grad = None if parameter.grad is None else parameter.grad.detach().double().view(weight.shape)
-            yield Place(name, constraint, weight, q, p, number, group, grad)
+            state = optimizer.state.get(parameter, {})
+            momentum, position = state.get("momentum"), state.get("position")
+            yield Place(
+                name,
+                constraint,
+                weight,
+                stored=None if position is None else position.reshape(configured),
+                trusted=id(parameter) in trusted,
+                p=None if momentum is None else momentum.double().reshape(configured),
+                number=number,
+                group=group,
+                grad=None if parameter.grad is None else parameter.grad.detach().double().view(weight.shape),
+            )
+
+
+def _trusted(optimizer: ConstrainedOptimizer) -> set[int]:
+    """Parameters, by id, that are taken to be as the last step left them.
+
+    These are the ones on a device, less those that torch saw edited: to compare them with what is stored
+    would wait for the device. On the CPU it costs little and sees more.
+
+    Returns:
+        Their ids.
+    """
+    plan = optimizer._plan
+    if plan is None or not any(entry.parameter.device.type != "cpu" for entry in plan.active):
+        return set()
+    edited = {id(entry.parameter) for entry in plan.edited()}
+    return {id(e.parameter) for e in plan.active if e.parameter.device.type != "cpu"} - edited

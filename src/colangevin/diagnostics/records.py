@@ -50,7 +50,7 @@ class Sums:
             self.sampling = self.sampling & force.reshape(len(force), -1).isfinite().all(1)
             work, divergence = place.constraint.virial(place.q, force, reference)
             self.work, self.divergence = self.work + work, self.divergence + divergence
-        self._worst("violation", place.constraint.residual(place.weight, place.q))
+        self._worst("violation", place.violation())
         if place.p is not None:
             self._worst("cotangency", place.constraint.cotangency(place.q, place.p))
 

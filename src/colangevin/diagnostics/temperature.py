@@ -5,26 +5,30 @@ import math
 import torch
 from torch import Tensor
 
+from colangevin.autocast import full_precision
 from colangevin.diagnostics.places import Place, places
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.optim.unwrap import unwrap
 
 __all__ = ["kinetic_energy", "kinetic_temperature"]
 
 
 @torch.no_grad()
+@full_precision
 def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
     r"""Mean of :math:`|p|^2` per degree of freedom of each parameter.
 
     At equilibrium its average over time is the temperature.
 
     Args:
-        optimizer: any optimizer of this library.
+        optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
 
     Returns:
         Name to kinetic temperature, for parameters that have a momentum; NaN where nothing can move.
     """
     temperatures = {}
+    optimizer = unwrap(optimizer)
     for place in places(optimizer):
         if place.p is None:
             continue

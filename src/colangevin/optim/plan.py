@@ -93,11 +93,14 @@ class Plan:
             return False
         return dynamics is self.dynamics or _forms(dynamics) == self.forms
 
+    def edited(self) -> list[Entry]:
+        """Parameters that somebody else wrote since the last step, as far as one can tell."""
+        plain = [entry for each in self.plain for entry in each.entries if not entry.look()]
+        return plain + [entry for fused in self.fused for entry in fused.touched()]
+
     def check_edits(self) -> None:
         """Raise :class:`InfeasibleError` when a weight was moved off its manifold since the last step."""
-        suspects = [entry for each in self.plain for entry in each.entries if not entry.look()]
-        suspects += [entry for fused in self.fused for entry in fused.touched()]
-        for entry in suspects:
+        for entry in self.edited():
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
 
 
