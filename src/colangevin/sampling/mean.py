@@ -8,6 +8,7 @@ from torch import Tensor
 from colangevin.constraints.base import state_dtype
 from colangevin.errors import ConstraintError, ConvergenceError, label
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.optim.unwrap import unwrap
 from colangevin.sampling.memory import Weights
 
 __all__ = ["RunningMean"]
@@ -26,9 +27,11 @@ class RunningMean:
 
     Raises:
         ConstraintError: when a group's parameters have no names.
+        TypeError: for another library's optimizer.
     """
 
     def __init__(self, optimizer: ConstrainedOptimizer) -> None:
+        optimizer = unwrap(optimizer)
         for position, group in enumerate(optimizer.param_groups):
             if group.get("param_names") is None:
                 raise ConstraintError(

@@ -8,6 +8,7 @@ from torch import Tensor
 from colangevin.errors import ConstraintError
 from colangevin.integrators.rates import largest
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.optim.unwrap import unwrap
 
 __all__ = ["Schedule"]
 
@@ -22,7 +23,7 @@ class Schedule(ABC):
     captured CUDA graph follows. Call :meth:`step` after the optimizer's; schedulers of ``lr`` may run beside.
 
     Args:
-        optimizer: one of this library's.
+        optimizer: one of this library's, also in a wrapper such as Accelerate's.
         option: ``"temperature"`` or ``"friction"``.
 
     Raises:
@@ -31,11 +32,7 @@ class Schedule(ABC):
     """
 
     def __init__(self, optimizer: ConstrainedOptimizer, option: str = "temperature") -> None:
-        if not isinstance(optimizer, ConstrainedOptimizer):
-            raise TypeError(
-                f"optimizer: a {type(optimizer).__name__} has no temperature; use CoLod, CoLud or "
-                "ConstrainedSGD."
-            )
+        optimizer = unwrap(optimizer)
         if option not in _OPTIONS or option not in optimizer.defaults:
             known = " or ".join(repr(name) for name in _OPTIONS if name in optimizer.defaults)
             raise ConstraintError(
