@@ -119,6 +119,7 @@ class NetworkTraining:
             weight.grad = grad
         self._lr = torch.tensor(method.lr, device=device)
         self.optimizer = _optimizer(method, groups, self._lr, stream(seed, run) >> 1)
+        self._share_rate()
         solves.watch(self.optimizer, self._solves)
         self._start = torch.zeros((), dtype=torch.long, device=device)
         self._loss = torch.zeros((), dtype=torch.double, device=device)
@@ -298,9 +299,13 @@ class NetworkTraining:
         self._fallbacks += state["fallbacks"] - self.fallbacks
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._lr  # the one that a graph reads
+        self._share_rate()
         self._eager, self._graphs = {}, {}  # the optimizer's state lies elsewhere now
+
+    def _share_rate(self) -> None:
+        """Let all groups read one learning rate, so that they move together; a captured graph follows it."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._lr
 
 
 def _optimizer(method: Method, groups: list[dict[str, Any]], lr: Tensor, seed: int) -> ConstrainedOptimizer:
