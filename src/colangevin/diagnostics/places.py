@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import Constraint
-from colangevin.constraints.base import state_dtype
+from colangevin.constraints.base import START_TOLERANCE, state_dtype
 from colangevin.errors import ConvergenceError, label
 from colangevin.integrators.rates import over_copies, varies
 from colangevin.optim.base import ConstrainedOptimizer
@@ -121,6 +121,8 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
     for number, group in enumerate(optimizer.param_groups):
         for name, parameter in zip(optimizer._names(number), group["params"], strict=True):
             refuse_sharded(parameter, name)
+            if parameter.dtype not in START_TOLERANCE:
+                continue  # frozen: no step is taken in its dtype
             weight = parameter.detach() if group["replicas"] else parameter.detach().unsqueeze(0)
             constraint = group["constraint"].on(weight.shape[1:])
             weight = weight.double() if weight.dtype == state_dtype(weight.dtype) else weight
