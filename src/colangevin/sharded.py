@@ -1,4 +1,4 @@
-"""Sharded parameters, of which a process holds a part: refused by name, since a step needs all of it."""
+"""Sharded parameters, refused by name: a process holds a part of them, and a step needs the whole weight."""
 
 import sys
 

@@ -26,6 +26,18 @@ _TOLERANCE = 8.0
 # Share of the largest eigenvalue of Q^T Q below which an eigenvalue has lost too many digits for the polar
 # factor: of what is left of them, 1e-8, one correction leaves rounding.
 _SINGULAR = 1e-8
+# A momentum this many times shorter than what its projection removed is projected again: the removed part
+# leaves its rounding behind, which need not be small beside the momentum.
+_SWAMPED = 2.0
+# Largest normal part of a step that the drift takes up in its own products, where it costs (1 + |Z|)^2 of the
+# precision; a larger one is projected away first.
+_NORMAL = 0.5
+# Multipliers M up to which an error E of Q itself comes out halved, (2 |M| + |M|^2) |E| <= |E|/2, so that it
+# cannot grow from step to step. With larger ones the result is looked at.
+_SAFE = 0.22
+# Largest |Q^T Q - I| of a result that was looked at, in units of the dtype's rounding; a polar factor has 3
+# units at 32 x 32 and 17 at 1024 x 1024.
+_RESULT = 32.0
 # Side from which on a symmetric product is computed in blocks: below, calls cost more than half of it saves.
 _WORTH_HALVING = 256
 
@@ -105,8 +117,15 @@ class Orthogonal(Constraint):
         return grad.flatten(2)
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        normal = _along(q, _symmetric(_inner(q, p)))
-        return torch.sub(p, normal, out=normal)
+        if q.shape[1:] == (1, 1):  # two points: what a projection leaves would be rounding
+            return torch.zeros_like(p)
+        left = _projected(q, p)
+        again = _swamped(p, left)
+        while bool(again.any()):
+            before = left[again]
+            left[again] = _projected(q[again], before)
+            again[again.clone()] = _swamped(before, left[again])
+        return left
 
     def kick_drift(self, q: Tensor, p: Tensor, grad: Tensor, b: float, a: float) -> tuple[Tensor, Tensor]:
         if a < torch.finfo(q.dtype).tiny:
@@ -136,19 +155,27 @@ class Orthogonal(Constraint):
         """
         aS = _inner(q, x).mul_(a)
         Z = _symmetric(aS)
+        large = ~(_norm(Z) <= _NORMAL)
+        if bool(large.any()):  # Y^T Y would hold Z^2, and what the drift adds to it only as far as it rounds
+            x = x.clone()
+            x[large] = self.tangent(q[large], x[large])
+            aS[large] = _inner(q[large], x[large]).mul_(a)
+            Z = _symmetric(aS)
         y = torch.add(q, x, alpha=a)
         W = Z @ torch.sub(aS, Z, alpha=0.5)
         error = _gram_error(y).sub_(W + W.mT).sub_(Z, alpha=2)
         M, converged = _multipliers(error, _plus_identity(aS - Z))
         # P + (Q' - Q_bar)/h as X - Q (Z + M)/h: the rounding of M is multiplied by the normal directions Q,
         # which the projection below removes, however small h is
-        pull = _along(q, (Z + M).div_(a))
+        N = Z.add_(M)
+        pull = _along(q, N / a)
         p_bar = torch.sub(x, pull, out=pull)
         q_new = torch.add(q, p_bar, alpha=a, out=y)
         if not bool(converged.all()):
             lost = ~converged
             q_new[lost] = _polar(q_new[lost])  # M is 0 there
             p_bar[lost] = (q_new[lost] - q[lost]) / a
+        _mend(q_new, converged & ~(_norm(N) <= _SAFE))
         return q_new, self.tangent(q_new, p_bar)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
@@ -156,6 +183,7 @@ class Orthogonal(Constraint):
         q_new = q_bar - _along(q, M)
         if not bool(converged.all()):
             q_new[~converged] = _polar(q_bar[~converged])
+        _mend(q_new, converged & ~(_norm(M) <= _SAFE))
         return q_new
 
     def curvature(self, q: Tensor) -> Tensor:
@@ -222,6 +250,32 @@ def _symmetric(matrix: Tensor) -> Tensor:
 def _largest(matrix: Tensor) -> Tensor:
     """Largest absolute entry of each matrix of a stack; NaN if there is one."""
     return matrix.abs().amax(dim=(-2, -1))
+
+
+def _norm(matrix: Tensor) -> Tensor:
+    """A bound on the spectral norm of each symmetric matrix of a stack: the largest row sum."""
+    return matrix.abs().sum(-1).amax(-1)
+
+
+def _projected(q: Tensor, p: Tensor) -> Tensor:
+    """The momentum's projection, up to rounding of the momentum as it was."""
+    normal = _along(q, _symmetric(_inner(q, p)))
+    return torch.sub(p, normal, out=normal)
+
+
+def _swamped(before: Tensor, left: Tensor) -> Tensor:
+    """For each matrix whether a projection left so little that rounding may be a large part of it."""
+    size, size_left = (torch.linalg.vector_norm(x, dim=(-2, -1)) for x in (before, left))
+    return torch.gt(size, _SWAMPED * size_left)
+
+
+def _mend(q: Tensor, doubtful: Tensor) -> None:
+    """Replace those of the doubtful matrices that are not orthonormal by their polar factor, in place."""
+    if bool(doubtful.any()):
+        failed = doubtful.clone()
+        failed[doubtful] = ~(_largest(_gram_error(q[doubtful])) <= _RESULT * torch.finfo(q.dtype).eps)
+        if bool(failed.any()):
+            q[failed] = _polar(q[failed])
 
 
 def _tolerance(q: Tensor) -> float:
