@@ -30,7 +30,8 @@ def _sgd(model: nn.Module) -> tuple[Optimizer, list[torch.Tensor]]:
 def _colud(model: nn.Module) -> tuple[Optimizer, list[torch.Tensor]]:
     """o-CoLud at SGD's step size and momentum: h^2 is its learning rate, exp(-friction h) its momentum."""
     orthogonal = cl.Orthogonal()
-    groups = cl.constrain(model, {"stem.weight": None, nn.Conv2d: orthogonal, nn.Linear: orthogonal})
+    rules = {"stem.weight": None, nn.Conv2d: orthogonal, nn.Linear: orthogonal}
+    groups = cl.constrain(model, rules, init="draw")
     h = math.sqrt(LR)
     optimizer = cl.CoLud(groups, lr=h, friction=-math.log(MOMENTUM) / h)
     held = [

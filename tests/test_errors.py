@@ -59,7 +59,7 @@ INFEASIBLE = (
     (
         cl.Circle(0.5),
         [[0.2, 0.7], [-0.9, 0.5]],
-        ("(2, 2): 2 entries exceed radius=0.5 (largest 0.9).", "Choose radius >= 0.9"),
+        ("(2, 2): 2 entries exceed radius=0.5 (largest 0.9).", "Choose radius >= 0.9, or", "'nearest'"),
     ),
     (
         cl.Circle(torch.tensor([0.1, 0.8])),
@@ -69,32 +69,36 @@ INFEASIBLE = (
     (
         cl.Sphere(2.0),
         [[0.0, 3.0], [1.0, 1.0]],
-        ("(2, 2): 1 rows exceed radius=2 (largest norm 3).", "Choose radius >= 3"),
+        ("(2, 2): 1 rows exceed radius=2 (largest norm 3).", "Choose radius >= 3, or", "'nearest'"),
     ),
     (
         cl.Sphere(2.0, slack=False),
         [[0.0, 3.0], [1.0, 0.0]],
-        ("(2, 2): row norms lie between 1 and 3, not at radius=2.", "init_(weight)", "colangevin.constrain"),
+        ("(2, 2): row norms lie between 1 and 3, not at radius=2.", "init='nearest'", "colangevin.constrain"),
     ),
     (
         cl.Orthogonal(),
         [[1.0, 0.5], [0.0, 1.0]],
-        ("(2, 2): its columns are not orthonormal", "0.5", "init_(weight)", "colangevin.constrain"),
+        ("(2, 2): its columns are not orthonormal", "0.5", "init='nearest'", "the nearest orthonormal"),
     ),
     (
         cl.Orthogonal(),
         [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
-        ("(2, 3): its rows are not orthonormal", "is 3)", "init_(weight)"),
+        ("(2, 3): its rows are not orthonormal", "is 3)", "init='nearest'"),
     ),
     (
         cl.Implicit(sphere_and_plane),
         [[3.0, 1.0]],
-        ("(1, 2): Implicit(g=tests.optim_db.sphere_and_plane", "is violated (largest |g| is 8)", "init_"),
+        (
+            "(1, 2): Implicit(g=tests.optim_db.sphere_and_plane",
+            "is violated (largest |g| is 8)",
+            "init='nearest'",
+        ),
     ),
     (
         cl.Implicit(rows_in_balls, inequality=True),
         [[2.0, 0.0]],
-        ("(1, 2): Implicit(", "is violated (largest component of g is 2.56, must be <= 0).", "feasible set"),
+        ("(1, 2): Implicit(", "is violated (largest component of g is 2.56, must be <= 0).", "'nearest'"),
     ),
 )
 each_infeasible = pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_init_does_not_let_a_weight_that_is_not_finite_pass(constraint: Constrai
 
 def test_row_without_a_direction() -> None:
     model = nn.ParameterDict({"w": parameter([0.0, 0.0], [1.0, 0.0])})
-    message = words("parameter 'w' (2, 2): 1 rows have norm 0", "no nearest point", "Initialise the weight")
+    message = words("parameter 'w' (2, 2): 1 rows have norm 0", "no nearest point", "Initialise these rows")
     with pytest.raises(cl.InfeasibleError, match=message):
         cl.constrain(model, {"w": cl.Sphere(1.0, slack=False)})
 
@@ -466,8 +470,14 @@ def test_jacobian_that_loses_rank(
     with pytest.raises(cl.ConvergenceError, match=message):
         opt.step()
     assert_identical(snapshot(opt), before)
+
+
+def test_jacobian_that_has_no_rank_where_a_weight_is_to_be_moved() -> None:
+    message = words(
+        "parameter 'w' (2,): Implicit(", "its Jacobian has rank 1 for 2 components", "Drop redundant"
+    )
     with pytest.raises(cl.ConvergenceError, match=message):
-        cl.constrain(nn.ParameterDict({"w": parameter(*values)}), {"w": cl.Implicit(g)})
+        cl.constrain(nn.ParameterDict({"w": parameter(0.7, 0.8)}), {"w": cl.Implicit(twice_the_same)})
 
 
 @pytest.mark.parametrize(

@@ -165,20 +165,6 @@ def test_init_projects_onto_the_nearest_point_of_an_implicit_constraint() -> Non
     torch.testing.assert_close(model["w"].detach(), expected * 2**0.5 / expected.norm())
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (4, 2, 3, 3)])
-def test_init_draws_orthogonal_weights_from_the_generator(shape: tuple[int, ...]) -> None:
-    weights = []
-    for _ in range(2):
-        torch.manual_seed(5)
-        model = one(torch.ones(shape))
-        cl.constrain(model, {"w": cl.Orthogonal()})
-        weights.append(model["w"].detach())
-    assert_identical(*weights)
-    assert cl.Orthogonal().violation(weights[0]) < 1e-5
-    torch.manual_seed(5)
-    torch.testing.assert_close(weights[0], nn.init.orthogonal_(torch.empty(shape)))
-
-
 @pytest.mark.parametrize(
     ("constraint", "weight"),
     [

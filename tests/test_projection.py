@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 import colangevin as cl
-from colangevin.constraints import orthogonal
+from colangevin.constraints import products
 from tests.reference import orthogonal_overdamped, orthogonal_underdamped
 
 TOL = 1e-12
@@ -105,7 +105,7 @@ def test_a_gram_matrix_in_blocks_changes_nothing(
     Q, P = point(shape)
     q, p = (each.mT.contiguous().unsqueeze(0) if wide else each.unsqueeze(0) for each in (Q, P))
     whole = ORTHOGONAL.drift(q, p, 0.3)
-    monkeypatch.setattr(orthogonal, "_WORTH_HALVING", 2)
+    monkeypatch.setattr(products, "_WORTH_HALVING", 2)
     for one, other in zip(ORTHOGONAL.drift(q, p, 0.3), whole, strict=True):
         assert_same(one, other)
 

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from colangevin.constraints.start import Init
 from colangevin.errors import ConstraintError
 from colangevin.noise import stream
-from colangevin.optim.param_groups import Rules, choose, start
+from colangevin.optim.param_groups import Rules, begin, choose
 
 __all__ = ["Replicas"]
 
@@ -136,29 +137,28 @@ class Replicas(nn.Module):
         outputs = functional_call(self._model, state, inputs)
         return outputs, {name: state[name] for name in buffers if state[name] is not buffers[name]}
 
-    def constrain(self, rules: Rules, *, init: bool = True) -> list[dict[str, Any]]:
+    def constrain(self, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
         """Parameter groups whose constraints hold each replica apart; as :func:`colangevin.constrain`.
 
         Args:
             rules: maps a glob on parameter names or a module class to a constraint, or to None for "leave
                 free". A radius that differs between replicas is a tensor that counts them first: (n, 1, 1)
                 for the circles of a matrix, (n, 1) for its spheres.
-            init: whether to put the weights onto their manifolds in place. What is drawn for that follows
-                :attr:`seed`; replica i does not depend on n.
+            init: how the weights start, as there. What is drawn for that follows :attr:`seed`; replica i
+                does not depend on n.
 
         Returns:
             Groups with named parameters and ``replicas=n``.
 
         Raises:
-            ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit.
+            ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit. No
+                weight has been changed then.
             TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
         """
         groups = choose(self._model, rules, replicas=self._n)
         members = [(group["constraint"], *member) for group in groups for member in group["params"]]
-        for number, (constraint, name, parameter) in enumerate(members):
-            # seeded for each parameter: the stacks are filled replica by replica, whatever n is
-            with _seeded(stream(self._seed, number)):
-                start(constraint, parameter, name, init=init, replicas=True)
+        # seeded for each parameter: the stacks are filled replica by replica, whatever n is
+        begin(members, init, replicas=True, around=lambda number: _seeded(stream(self._seed, number)))
         return groups
 
     def _tensors(self) -> list[Tensor]:

@@ -124,7 +124,7 @@ def test_learning_rate_falls_in_thirds(make):
 def test_all_weights_but_the_first_are_held(make, square, free):
     made, method = make(), Method("o", 0.1, square=square)
     model = made.model(method)
-    groups = cl.constrain(model, made.rules(method))
+    groups = cl.constrain(model, made.rules(method), init="draw")
     held = {name for g in groups if g["constraint"] == cl.Orthogonal() for name, _ in g["params"]}
     matrices = {name for name, weight in model.named_parameters() if weight.dim() > 1}
     assert held == matrices - free

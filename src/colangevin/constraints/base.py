@@ -7,7 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from colangevin.errors import ConstraintError, InfeasibleError, label
+from colangevin.autocast import full_precision
+from colangevin.constraints.start import Init, start
+from colangevin.errors import ConstraintError, label
+from colangevin.sharded import refuse_sharded
 
 __all__ = ["Constraint", "state_dtype"]
 
@@ -50,6 +53,7 @@ class Constraint(ABC):
 
     # ---- what users call -------------------------------------------------------------------------
 
+    @full_precision
     def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
         """How far a weight is from the constraint, relative to its scale; 0 when it is satisfied.
 
@@ -59,31 +63,37 @@ class Constraint(ABC):
 
         Returns:
             The largest relative violation.
+
+        Raises:
+            ConstraintError: for a shard of a weight, or a weight that cannot carry the constraint.
         """
-        self.check_stack(weight.shape, replicas)
-        stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
-        if stack.numel() == 0:
-            return 0.0
-        return float(self.infeasibility(stack.to(state_dtype(weight.dtype))).max())
+        stack = self.stacked(weight, replicas)
+        return float(self.infeasibility(stack).max()) if stack.numel() else 0.0
 
     @torch.no_grad()
-    def init_(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> Tensor:
-        """Put a weight onto the manifold in place.
+    def init_(
+        self, weight: Tensor, *, init: Init = "auto", replicas: bool = False, name: str = "weight"
+    ) -> Tensor:
+        """Put a weight onto the manifold in place; nothing changes when that raises.
 
         Args:
             weight: one weight, or a stack of them along dimension 0.
+            init: ``"auto"`` keeps a feasible weight bit for bit and puts others onto the manifold, except
+                under a bound (circles, spheres with slack, inequalities), where they raise. ``"keep"`` only
+                checks. ``"nearest"`` moves an infeasible weight to the nearest feasible one. ``"draw"``
+                replaces the weight by one drawn uniformly on the manifold.
             replicas: whether ``weight`` is such a stack.
             name: what to call it in an error.
 
         Returns:
             The same tensor.
+
+        Raises:
+            ConstraintError: when the weight cannot carry the constraint; InfeasibleError for its values.
         """
-        self.check_stack(weight.shape, replicas, name)
-        if weight.numel() == 0:
-            return weight
-        stack = weight if replicas else weight.unsqueeze(0)
-        placed = self.place(stack.to(state_dtype(weight.dtype)), name)
-        stack.copy_(placed)
+        placed = start(self, weight, init, replicas=replicas, name=name)
+        if placed is not None:
+            weight.copy_(placed)
         return weight
 
     def check(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> None:
@@ -95,13 +105,35 @@ class Constraint(ABC):
             name: what to call it in the error.
 
         Raises:
-            InfeasibleError: naming the parameter, the excess and what to do.
+            ConstraintError: when the weight cannot carry the constraint; InfeasibleError for its values,
+                naming the parameter, the excess and what to do.
         """
-        violation = self.violation(weight, replicas=replicas)
-        if not violation <= self.start_tolerance(weight.dtype):
-            stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
-            reason = self.explain(stack.to(state_dtype(weight.dtype)))
-            raise InfeasibleError(f"{label(name, weight.shape)}: {reason}")
+        start(self, weight, "keep", replicas=replicas, name=name)
+
+    def stacked(self, weight: Tensor, replicas: bool, name: str = "weight") -> Tensor:
+        """A weight in the state's dtype with the dimension that counts copies in front.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+            name: what to call it in an error.
+
+        Returns:
+            The stack.
+
+        Raises:
+            ConstraintError: for a shard, or a weight that cannot carry the constraint.
+        """
+        refuse_sharded(weight, name)
+        if weight.dtype not in START_TOLERANCE:
+            names = ", ".join(str(dtype).removeprefix("torch.") for dtype in START_TOLERANCE)
+            raise ConstraintError(
+                f"{label(name, weight.shape)}: dtype {weight.dtype} is not supported; use {names}."
+            )
+        self.check_stack(weight.shape, replicas, name)
+        self.check_dtype(weight.shape, weight.dtype, name)
+        stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
+        return stack.to(state_dtype(weight.dtype))
 
     # ---- words and shapes ------------------------------------------------------------------------
 
@@ -120,6 +152,10 @@ class Constraint(ABC):
         else:
             self.check_shape(shape, name)
 
+    def check_dtype(self, shape: Sequence[int], dtype: torch.dtype, name: str = "weight") -> None:
+        """Raise :class:`ConstraintError` when numbers of the constraint are beyond a weight's dtype."""
+        return
+
     @abstractmethod
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of q for one weight of the given shape."""
@@ -137,8 +173,31 @@ class Constraint(ABC):
         """What is wrong with an infeasible stack of weights, and what to do about it."""
 
     @abstractmethod
-    def place(self, weight: Tensor, name: str) -> Tensor:
-        """A stack of weights put onto the manifold, as a run should start."""
+    def nearest(self, weight: Tensor, name: str) -> Tensor:
+        """The nearest feasible stack to a stack of finite weights.
+
+        Args:
+            weight: the stack, in the state's dtype.
+            name: what to call it in an error.
+
+        Returns:
+            A stack of the same shape.
+        """
+
+    def draw(self, weight: Tensor, name: str) -> Tensor:
+        """A stack like the given one, drawn uniformly on the manifold from torch's generator, copy by copy.
+
+        Args:
+            weight: what gives shape, dtype and device.
+            name: what to call it in an error.
+
+        Raises:
+            ConstraintError: for a constraint that knows no such law.
+        """
+        raise ConstraintError(
+            f"{label(name, weight.shape[1:])}: init='draw': {self!r} has no law to draw from. Use "
+            "init='nearest', which moves the weight onto the constraint."
+        )
 
     def start_tolerance(self, dtype: torch.dtype) -> float:
         """Largest :meth:`violation` a weight may start with; it is removed by the first step."""
@@ -300,41 +359,6 @@ def plus(x: Tensor, y: Tensor, scale: float) -> Tensor:
     if torch.compiler.is_compiling():  # alpha would become a constant of the graph, and lr often changes
         return x + scale * y
     return torch.add(x, y, alpha=scale)
-
-
-def radius_value(radius: object) -> float | Tensor:
-    """A radius as a positive float or a detached CPU tensor of positive numbers."""
-    if isinstance(radius, Tensor):
-        value = radius.detach().cpu().clone()
-        if not value.is_floating_point():
-            value = value.to(torch.get_default_dtype())
-        smallest = float(value.min()) if value.numel() else float("nan")
-        if not (value.numel() and bool(value.isfinite().all()) and smallest > 0):
-            raise ConstraintError(
-                f"radius: a tensor of shape {tuple(value.shape)} with smallest entry {smallest}; "
-                "every radius must be positive and finite."
-            )
-        return float(value) if value.dim() == 0 else value
-    if isinstance(radius, bool) or not isinstance(radius, int | float):
-        raise ConstraintError(
-            f"radius={radius!r}: must be a positive number or a tensor of positive numbers."
-        )
-    if not 0 < radius < float("inf"):
-        raise ConstraintError(f"radius={radius}: must be positive and finite.")
-    return float(radius)
-
-
-def radius_copy(radius: float | Tensor) -> float | Tensor:
-    """A radius to hand out: changing it does not change the constraint."""
-    return radius.clone() if isinstance(radius, Tensor) else radius
-
-
-def radius_words(radius: float | Tensor) -> str:
-    """A radius in a repr or a message: the number, or a tensor's shape and range."""
-    if isinstance(radius, Tensor):
-        low, high = float(radius.min()), float(radius.max())
-        return f"tensor{tuple(radius.shape)} in [{low:.4g}, {high:.4g}]"
-    return f"{radius:g}"
 
 
 def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:

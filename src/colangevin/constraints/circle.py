@@ -11,15 +11,19 @@ from colangevin.constraints.base import (
     broadcasts,
     per_copy,
     plus,
-    radius_copy,
-    radius_value,
-    radius_words,
     ratio,
     same_description,
 )
 from colangevin.constraints.elementwise import Elementwise
+from colangevin.constraints.radius import (
+    check_range,
+    radius_copy,
+    radius_value,
+    radius_words,
+    rounded_up,
+)
 from colangevin.constraints.trigonometry import cosine, largest_angle, sine, write_cosine, write_sine
-from colangevin.errors import ConstraintError, InfeasibleError, label
+from colangevin.errors import ConstraintError, label
 from colangevin.scratch import scratch
 
 __all__ = ["Circle"]
@@ -85,6 +89,9 @@ class Circle(Elementwise):
                 f"broadcast to the weight; give a number, or a tensor with the weight's shape{replicas}."
             )
 
+    def check_dtype(self, shape: Sequence[int], dtype: torch.dtype, name: str = "weight") -> None:
+        check_range(self._radius, shape, dtype, name)
+
     @property
     def uniform(self) -> bool:
         return not isinstance(self._radius, Tensor)
@@ -114,14 +121,17 @@ class Circle(Elementwise):
         largest = float(weight.abs().max())
         return (
             f"{int(outside.sum())} entries exceed radius={radius_words(self._radius)} "
-            f"(largest {largest:.4g}). Choose radius >= {largest:.4g}, or start from smaller weights, "
-            "e.g. torch.nn.init.uniform_(weight, -radius, radius)."
+            f"(largest {largest:.4g}). Choose radius >= {rounded_up(largest)}, or pass init='nearest' to "
+            "colangevin.constrain, which clamps these entries to the radius."
         )
 
-    def place(self, weight: Tensor, name: str) -> Tensor:
-        if not float(self.infeasibility(weight).max()) <= self.start_tolerance(weight.dtype):
-            raise InfeasibleError(f"{label(name, weight.shape[1:])}: {self.explain(weight)}")
-        return weight
+    def nearest(self, weight: Tensor, name: str) -> Tensor:
+        r = torch.as_tensor(self._r(weight), dtype=weight.dtype, device=weight.device)
+        return torch.minimum(torch.maximum(weight, -r), r)
+
+    def draw(self, weight: Tensor, name: str) -> Tensor:
+        beta = torch.stack([math.pi * (2 * torch.rand_like(copy) - 1) for copy in weight])
+        return self.lower(beta, weight.shape[1:])
 
     def resting(self, weight: Tensor) -> int:
         """How many weights sit exactly at the bound, where the gradient has no tangential part."""

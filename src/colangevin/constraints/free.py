@@ -36,8 +36,11 @@ class Free(Elementwise):
     def explain(self, weight: Tensor) -> str:
         return "a free weight is always feasible."
 
-    def place(self, weight: Tensor, name: str) -> Tensor:
+    def nearest(self, weight: Tensor, name: str) -> Tensor:
         return weight
+
+    def draw(self, weight: Tensor, name: str) -> Tensor:
+        return weight  # the whole space has no uniform law
 
     def keeps_position(self, dtype: torch.dtype) -> bool:
         # As in torch.optim.SGD, a half-precision free weight has no copy in higher precision.

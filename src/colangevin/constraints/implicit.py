@@ -10,7 +10,7 @@ from torch import Tensor
 
 from colangevin.constraints import newton
 from colangevin.constraints.base import Constraint
-from colangevin.errors import ConstraintError, ConvergenceError, InfeasibleError, label
+from colangevin.errors import ConstraintError, ConvergenceError, label
 
 __all__ = ["Implicit"]
 
@@ -110,24 +110,19 @@ class Implicit(Constraint):
         return (value / size).max()
 
     def explain(self, weight: Tensor) -> str:
-        if self.inequality:
-            largest = max(float(self._values(copy).max()) for copy in weight)
-            return (
-                f"{self!r} is violated (largest component of g is {largest:.4g}, must be <= 0). Move the "
-                "weight into the feasible set before the run starts."
-            )
-        largest = max(float(self._values(copy).abs().max()) for copy in weight)
+        values = torch.stack([self._values(copy) for copy in weight])
+        violated = (
+            f"largest component of g is {float(values.max()):.4g}, must be <= 0"
+            if self.inequality
+            else f"largest |g| is {float(values.abs().max()):.4g}"
+        )
         return (
-            f"{self!r} is violated (largest |g| is {largest:.4g}). Call init_(weight) on the constraint "
-            "first, or pass the model through colangevin.constrain."
+            f"{self!r} is violated ({violated}). Pass init='nearest' to colangevin.constrain, or to "
+            "init_(weight) of the constraint: it moves the weight to where g = 0."
         )
 
-    def place(self, weight: Tensor, name: str) -> Tensor:
+    def nearest(self, weight: Tensor, name: str) -> Tensor:
         shape = weight.shape[1:]
-        if self.inequality:
-            if not float(self.infeasibility(weight).max()) <= self.start_tolerance(weight.dtype):
-                raise InfeasibleError(f"{label(name, shape)}: {self.explain(weight)}")
-            return weight
         try:
             return self.lower(self.on(shape).lift(weight), shape)
         except ConvergenceError as error:

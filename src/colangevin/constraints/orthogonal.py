@@ -10,6 +10,17 @@ from torch import Tensor
 
 from colangevin.constraints import solves
 from colangevin.constraints.base import Constraint, ratio
+from colangevin.constraints.polar import polar
+from colangevin.constraints.products import (
+    along,
+    gram_error,
+    inner,
+    largest,
+    norm,
+    plus_identity,
+    symmetric,
+    wide,
+)
 from colangevin.errors import ConstraintError, label
 
 __all__ = ["Orthogonal"]
@@ -23,9 +34,6 @@ _ITERATIONS = 80
 # Largest |Q^T Q - I| left by the iteration, in units of the dtype's rounding: the recursion's own floor is
 # about 2 units at s = 16 and 6 at s = 2048.
 _TOLERANCE = 8.0
-# Share of the largest eigenvalue of Q^T Q below which an eigenvalue has lost too many digits for the polar
-# factor: of what is left of them, 1e-8, one correction leaves rounding.
-_SINGULAR = 1e-8
 # A momentum this many times shorter than what its projection removed is projected again: the removed part
 # leaves its rounding behind, which need not be small beside the momentum.
 _SWAMPED = 2.0
@@ -38,8 +46,6 @@ _SAFE = 0.22
 # Largest |Q^T Q - I| of a result that was looked at, in units of the dtype's rounding; a polar factor has 3
 # units at 32 x 32 and 17 at 1024 x 1024.
 _RESULT = 32.0
-# Side from which on a symmetric product is computed in blocks: below, calls cost more than half of it saves.
-_WORTH_HALVING = 256
 
 
 @dataclass(frozen=True)
@@ -83,29 +89,46 @@ class Orthogonal(Constraint):
         return math.prod(shape) - s * (s + 1) // 2
 
     def infeasibility(self, weight: Tensor) -> Tensor:
-        return _largest(_gram_error(weight.flatten(2)))
+        return largest(gram_error(weight.flatten(2)))
 
     def explain(self, weight: Tensor) -> str:
         rows, columns = weight.flatten(2).shape[1:]
         error = float(self.infeasibility(weight).max())
         return (
             f"its {'columns' if rows >= columns else 'rows'} are not orthonormal (largest entry of "
-            f"|Q^T Q - I| is {error:.3g}). Call Orthogonal().init_(weight) first, or pass the model through "
-            "colangevin.constrain."
+            f"|Q^T Q - I| is {error:.3g}). Pass init='nearest' to colangevin.constrain or to "
+            "Orthogonal().init_(weight), which takes the nearest orthonormal matrix."
         )
 
-    def place(self, weight: Tensor, name: str) -> Tensor:
-        placed = torch.empty_like(weight, memory_format=torch.contiguous_format)
-        for copy in placed:
+    def nearest(self, weight: Tensor, name: str) -> Tensor:
+        """The polar factor.
+
+        Of a weight with independent normal entries it is uniformly distributed: a fresh weight gets an
+        orthogonal initialisation. To a weight without full rank (zeros, constants) many orthonormal matrices
+        are equally near; one of them is drawn from torch's generator.
+
+        Args:
+            weight: the stack, in the state's dtype.
+            name: what to call it in an error.
+
+        Returns:
+            The orthonormal stack.
+        """
+        nearest = polar(weight.flatten(2), lambda: self.draw(weight, name).flatten(2))
+        return nearest.reshape(weight.shape)
+
+    def draw(self, weight: Tensor, name: str) -> Tensor:
+        drawn = torch.empty_like(weight, memory_format=torch.contiguous_format)
+        for copy in drawn:
             torch.nn.init.orthogonal_(copy)
-        return placed
+        return drawn
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
         q = weight.flatten(2)
-        exact = _largest(_gram_error(q)) <= _tolerance(q)
+        exact = largest(gram_error(q)) <= _tolerance(q)
         if bool(exact.all()):
             return q
-        return torch.where(exact.view(-1, 1, 1), q, _polar(q))
+        return torch.where(exact.view(-1, 1, 1), q, polar(q))
 
     def read(self, weight: Tensor) -> Tensor:
         return weight.flatten(2)
@@ -153,37 +176,37 @@ class Orthogonal(Constraint):
         Returns:
             The configuration and the cotangent momentum there.
         """
-        aS = _inner(q, x).mul_(a)
-        Z = _symmetric(aS)
-        large = ~(_norm(Z) <= _NORMAL)
+        aS = inner(q, x).mul_(a)
+        Z = symmetric(aS)
+        large = ~(norm(Z) <= _NORMAL)
         if bool(large.any()):  # Y^T Y would hold Z^2, and what the drift adds to it only as far as it rounds
             x = x.clone()
             x[large] = self.tangent(q[large], x[large])
-            aS[large] = _inner(q[large], x[large]).mul_(a)
-            Z = _symmetric(aS)
+            aS[large] = inner(q[large], x[large]).mul_(a)
+            Z = symmetric(aS)
         y = torch.add(q, x, alpha=a)
         W = Z @ torch.sub(aS, Z, alpha=0.5)
-        error = _gram_error(y).sub_(W + W.mT).sub_(Z, alpha=2)
-        M, converged = _multipliers(error, _plus_identity(aS - Z))
+        error = gram_error(y).sub_(W + W.mT).sub_(Z, alpha=2)
+        M, converged = _multipliers(error, plus_identity(aS - Z))
         # P + (Q' - Q_bar)/h as X - Q (Z + M)/h: the rounding of M is multiplied by the normal directions Q,
         # which the projection below removes, however small h is
         N = Z.add_(M)
-        pull = _along(q, N / a)
+        pull = along(q, N / a)
         p_bar = torch.sub(x, pull, out=pull)
         q_new = torch.add(q, p_bar, alpha=a, out=y)
         if not bool(converged.all()):
             lost = ~converged
-            q_new[lost] = _polar(q_new[lost])  # M is 0 there
+            q_new[lost] = polar(q_new[lost])  # M is 0 there
             p_bar[lost] = (q_new[lost] - q[lost]) / a
-        _mend(q_new, converged & ~(_norm(N) <= _SAFE))
+        _mend(q_new, converged & ~(norm(N) <= _SAFE))
         return q_new, self.tangent(q_new, p_bar)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        M, converged = _multipliers(_gram_error(q_bar), _inner(q, q_bar))
-        q_new = q_bar - _along(q, M)
+        M, converged = _multipliers(gram_error(q_bar), inner(q, q_bar))
+        q_new = q_bar - along(q, M)
         if not bool(converged.all()):
-            q_new[~converged] = _polar(q_bar[~converged])
-        _mend(q_new, converged & ~(_norm(M) <= _SAFE))
+            q_new[~converged] = polar(q_bar[~converged])
+        _mend(q_new, converged & ~(norm(M) <= _SAFE))
         return q_new
 
     def curvature(self, q: Tensor) -> Tensor:
@@ -191,75 +214,16 @@ class Orthogonal(Constraint):
         return -(r - (s + 1) / 2) * q
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        return _largest(_gram_error(q))
+        return largest(gram_error(q))
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
-        size = torch.linalg.vector_norm(p, dim=-1 if _wide(q) else -2).amax(-1)
-        return ratio(_largest(_symmetric(_inner(q, p)).mul_(2)), size)
-
-
-# ---- products in the orientation of the weight: to transpose it would cost as much as a product ------------
-
-
-def _wide(q: Tensor) -> bool:
-    """Whether Q is the transpose of q."""
-    return q.shape[-2] < q.shape[-1]
-
-
-def _inner(q: Tensor, p: Tensor) -> Tensor:
-    """Q^T P."""
-    return q @ p.mT if _wide(q) else q.mT @ p
-
-
-def _along(q: Tensor, M: Tensor) -> Tensor:
-    """Q M for a symmetric M."""
-    return M @ q if _wide(q) else q @ M
-
-
-def _gram_error(q: Tensor) -> Tensor:
-    """Q^T Q - I."""
-    return _plus_identity(_gram(q, -2 if _wide(q) else -1), -1)
-
-
-def _gram(q: Tensor, dim: int) -> Tensor:
-    """The inner products of the rows (or columns) of q; of large ones no block is computed twice."""
-    s = q.shape[dim]
-    if s < _WORTH_HALVING:
-        return q @ q.mT if dim == -2 else q.mT @ q
-    one, other = q.split([s // 2, s - s // 2], dim)
-    across = one @ other.mT if dim == -2 else one.mT @ other
-    gram = q.new_empty(q.shape[0], s, s)
-    gram[:, : s // 2, : s // 2] = _gram(one, dim)
-    gram[:, s // 2 :, s // 2 :] = _gram(other, dim)
-    gram[:, : s // 2, s // 2 :] = across
-    gram[:, s // 2 :, : s // 2] = across.mT
-    return gram
-
-
-def _plus_identity(matrix: Tensor, scale: float = 1) -> Tensor:
-    """Add a multiple of I to square matrices, in place."""
-    matrix.diagonal(dim1=-2, dim2=-1).add_(scale)
-    return matrix
-
-
-def _symmetric(matrix: Tensor) -> Tensor:
-    """The symmetric part of square matrices."""
-    return (matrix + matrix.mT).mul_(0.5)
-
-
-def _largest(matrix: Tensor) -> Tensor:
-    """Largest absolute entry of each matrix of a stack; NaN if there is one."""
-    return matrix.abs().amax(dim=(-2, -1))
-
-
-def _norm(matrix: Tensor) -> Tensor:
-    """A bound on the spectral norm of each symmetric matrix of a stack: the largest row sum."""
-    return matrix.abs().sum(-1).amax(-1)
+        size = torch.linalg.vector_norm(p, dim=-1 if wide(q) else -2).amax(-1)
+        return ratio(largest(symmetric(inner(q, p)).mul_(2)), size)
 
 
 def _projected(q: Tensor, p: Tensor) -> Tensor:
     """The momentum's projection, up to rounding of the momentum as it was."""
-    normal = _along(q, _symmetric(_inner(q, p)))
+    normal = along(q, symmetric(inner(q, p)))
     return torch.sub(p, normal, out=normal)
 
 
@@ -273,9 +237,9 @@ def _mend(q: Tensor, doubtful: Tensor) -> None:
     """Replace those of the doubtful matrices that are not orthonormal by their polar factor, in place."""
     if bool(doubtful.any()):
         failed = doubtful.clone()
-        failed[doubtful] = ~(_largest(_gram_error(q[doubtful])) <= _RESULT * torch.finfo(q.dtype).eps)
+        failed[doubtful] = ~(largest(gram_error(q[doubtful])) <= _RESULT * torch.finfo(q.dtype).eps)
         if bool(failed.any()):
-            q[failed] = _polar(q[failed])
+            q[failed] = polar(q[failed])
 
 
 def _tolerance(q: Tensor) -> float:
@@ -297,10 +261,10 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         M, and for each matrix whether the iteration converged; where it did not, M is 0.
     """
-    error, minus_B = _symmetric(error), -B
+    error, minus_B = symmetric(error), -B
     M = torch.zeros_like(error)
     residual = error.clone()
-    size = _largest(residual)
+    size = largest(residual)
     converged = size <= _tolerance(error)
     lost = torch.zeros_like(converged)
     k = 0
@@ -313,7 +277,7 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
         M.add_(residual, alpha=0.5)
         Y = M @ torch.add(minus_B, M, alpha=0.5)
         residual = torch.add(Y, Y.mT, out=residual).add_(error)
-        before, size = size, _largest(residual)
+        before, size = size, largest(residual)
         converged = converged | (size <= _tolerance(error))
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
@@ -322,26 +286,3 @@ def _multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     if not bool(converged.all()):
         M.masked_fill_(~converged.view(-1, 1, 1), 0)
     return M, converged
-
-
-def _polar(q_bar: Tensor) -> Tensor:
-    r"""The polar factor :math:`\bar Q (\bar Q^T \bar Q)^{-1/2}`, computed in float64.
-
-    It is the nearest orthonormal matrix. Scaling first keeps entries of any finite size from overflowing.
-    Where :math:`\bar Q` is nearly singular it comes from an SVD, :math:`U V^T`, which takes longer: singular
-    vectors are orthonormal whatever the rank, so this cannot fail.
-
-    Returns:
-        An orthonormal matrix of the dtype of ``q_bar``.
-    """
-    scale = q_bar.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(torch.finfo(q_bar.dtype).tiny)
-    x = (q_bar / scale).double()
-    squares, V = torch.linalg.eigh(_inner(x, x))
-    factor = _along(x, V * squares.clamp_min(torch.finfo(x.dtype).tiny).rsqrt().unsqueeze(-2) @ V.mT)
-    singular = squares[:, 0] <= _SINGULAR * squares[:, -1]
-    if bool(singular.any()):
-        U, _, Vt = torch.linalg.svd(x[singular], full_matrices=False)
-        factor[singular] = U @ Vt
-    # what rounding in the squares has left of Q^T Q - I is squared
-    factor = torch.sub(factor, _along(factor, _gram_error(factor)), alpha=0.5)
-    return factor.to(q_bar.dtype)

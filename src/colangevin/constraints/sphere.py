@@ -11,11 +11,15 @@ from colangevin.constraints.base import (
     Constraint,
     broadcasts,
     per_copy,
+    ratio,
+    same_description,
+)
+from colangevin.constraints.radius import (
+    check_range,
     radius_copy,
     radius_value,
     radius_words,
-    ratio,
-    same_description,
+    rounded_up,
 )
 from colangevin.errors import ConstraintError, InfeasibleError, label
 
@@ -89,6 +93,9 @@ class Sphere(Constraint):
                 f"{rows} rows; give a number, or a tensor of shape ({rows},){replicas}."
             )
 
+    def check_dtype(self, shape: Sequence[int], dtype: torch.dtype, name: str = "weight") -> None:
+        check_range(self._radius, shape, dtype, name)
+
     def configuration_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         rows = shape[0] if shape else 1
         return rows, math.prod(shape[1:]) + int(self._slack)
@@ -125,34 +132,39 @@ class Sphere(Constraint):
         return (excess.clamp_min(0) if self._slack else excess.abs()).amax(1)
 
     def explain(self, weight: Tensor) -> str:
-        norms = torch.linalg.vector_norm(self._rows(weight), dim=-1)
+        norms = torch.linalg.vector_norm(self._rows(weight), dim=-1, dtype=torch.float64)
         relative = self._norms(weight)
         largest = float(norms.max())
         words = radius_words(self._radius)
         if self._slack:
             return (
                 f"{int((~(relative <= 1)).sum())} rows exceed radius={words} (largest norm "
-                f"{largest:.4g}). Choose radius >= {largest:.4g}, or start from smaller weights."
+                f"{largest:.4g}). Choose radius >= {rounded_up(largest)}, or pass init='nearest' to "
+                "colangevin.constrain, which shrinks these rows to the radius."
             )
         return (
             f"row norms lie between {float(norms.min()):.4g} and {largest:.4g}, not at "
-            f"radius={words}. Call {self!r}.init_(weight) first, or pass the model through "
-            "colangevin.constrain."
+            f"radius={words}. Pass init='nearest' to colangevin.constrain, or to {self!r}.init_(weight): it "
+            "rescales the rows."
         )
 
-    def place(self, weight: Tensor, name: str) -> Tensor:
+    def nearest(self, weight: Tensor, name: str) -> Tensor:
+        norms, rows = self._norms(weight), self._rows(weight)
         if self._slack:
-            if not float(self.infeasibility(weight).max()) <= self.start_tolerance(weight.dtype):
-                raise InfeasibleError(f"{label(name, weight.shape[1:])}: {self.explain(weight)}")
-            return weight
-        norms = self._norms(weight)
-        if not bool(((norms > 0) & norms.isfinite()).all()):
-            bad = int((~((norms > 0) & norms.isfinite())).sum())
+            rows = torch.where((norms > 1).unsqueeze(-1), self.project(rows, rows), rows)
+            return rows.reshape(weight.shape)
+        if not bool((norms > 0).all()):
+            bad = int((~(norms > 0)).sum())
             raise InfeasibleError(
-                f"{label(name, weight.shape[1:])}: {bad} rows have norm 0 or are not finite, so they "
-                "have no nearest point on the sphere. Initialise the weight at random first."
+                f"{label(name, weight.shape[1:])}: {bad} rows have norm 0, so they have no nearest point on "
+                "the sphere. Initialise these rows at random first."
             )
-        return self.lower(self.lift(weight), weight.shape[1:])
+        return self.project(rows, rows).reshape(weight.shape)
+
+    def draw(self, weight: Tensor, name: str) -> Tensor:
+        shape = self.configuration_shape(weight.shape[1:])
+        q = torch.stack([copy.new_empty(shape).normal_() for copy in weight])
+        return self.lower(self.project(q, q), weight.shape[1:])
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
         rows = self._rows(weight)

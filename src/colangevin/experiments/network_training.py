@@ -140,7 +140,8 @@ class NetworkTraining:
             self._penalised = [weight for group in held for _, weight in group["params"]]
             return free
         with seeded(self.seed, Draw.WEIGHTS, self.run, 1), _gains_at_their_bound():
-            groups = cl.constrain(self.model, rules)
+            orthogonal = cl.Orthogonal() in rules.values()
+            groups = cl.constrain(self.model, rules, init="draw" if orthogonal else "auto")
         return groups if method.constrained else free
 
     # ---- training --------------------------------------------------------------------------------

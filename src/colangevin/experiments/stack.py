@@ -268,7 +268,7 @@ def _replicas(build: Callable[[], MLP], methods: Sequence[Method], runs: int, se
     default = cl.Replicas(build, runs, seed=seed)
     orthogonal = copy.deepcopy(default)
     if square := build().square_weights:
-        orthogonal.constrain(dict.fromkeys(square, cl.Orthogonal()))
+        orthogonal.constrain(dict.fromkeys(square, cl.Orthogonal()), init="draw")
     starts = [default if method.square == "default" else orthogonal for method in methods]
     models = (start[run] for start in starts for run in range(runs))
     return cl.Replicas(lambda: next(models), len(methods) * runs)

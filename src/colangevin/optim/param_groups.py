@@ -1,16 +1,19 @@
 """``constrain``: which parameters of a model get which constraint."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from colangevin.constraints import Circle, Constraint, Free
+from colangevin.constraints.start import Init, start
 from colangevin.errors import ConstraintError
 from colangevin.optim.guards import warn_at_rest
 
-__all__ = ["Rules", "choose", "constrain", "start"]
+__all__ = ["Rules", "begin", "choose", "constrain"]
 
 Rules = (
     Mapping[str, Constraint | None]
@@ -19,7 +22,7 @@ Rules = (
 )
 
 
-def constrain(model: nn.Module, rules: Rules, *, init: bool = True) -> list[dict[str, Any]]:
+def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
     """Parameter groups for an optimizer of this library, one for each constraint and one for the rest.
 
     The first rule that fits a parameter wins; what no rule fits is free.
@@ -28,21 +31,25 @@ def constrain(model: nn.Module, rules: Rules, *, init: bool = True) -> list[dict
         model: any module.
         rules: maps a glob on parameter names (``"layers.*.weight"``) or a module class (its ``weight``, never
             its bias) to a constraint, or to None for "leave free".
-        init: whether to put the weights onto their manifolds in place: orthogonal initialisation, projection
-            for spheres without slack and implicit constraints; circles and spheres with slack keep the
-            weights and raise when they do not fit. Without it weights are only checked.
+        init: how the weights start. ``"auto"`` keeps a weight that satisfies its constraint bit for bit, so
+            that a loaded checkpoint stays as it is. Others move to the nearest point under ``Orthogonal``
+            (the polar factor; of a fresh weight it is an orthogonal initialisation), ``Sphere`` without slack
+            and ``Implicit`` equalities, and raise under bounds: ``Circle``, ``Sphere`` with slack and
+            inequalities. ``"keep"`` only checks. ``"nearest"`` moves weights under bounds as well: circles
+            clamp, spheres shrink rows. ``"draw"`` replaces every constrained weight by one drawn uniformly on
+            its manifold, whatever it held. True means ``"auto"``, False ``"keep"``.
 
     Returns:
         Groups with named parameters.
 
     Raises:
-        ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit.
+        ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit. No
+            weight has been changed then.
         TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
     """
+    _refuse_replicas(model)
     groups = choose(model, rules)
-    for group in groups:
-        for name, parameter in group["params"]:
-            start(group["constraint"], parameter, name, init=init)
+    begin([(group["constraint"], *member) for group in groups for member in group["params"]], init)
     return groups
 
 
@@ -87,24 +94,50 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> list[dict[st
     return [{"params": members, "constraint": each, **copies} for each, members in groups.items()]
 
 
-def start(
-    constraint: Constraint, parameter: Tensor, name: str, *, init: bool, replicas: bool = False
+Member = tuple[Constraint, str, Tensor]
+
+
+def begin(
+    members: Sequence[Member],
+    init: Init,
+    *,
+    replicas: bool = False,
+    around: Callable[[int], AbstractContextManager[None]] = lambda number: nullcontext(),
 ) -> None:
-    """Put a parameter onto its manifold, or check that it is there.
+    """Put parameters onto their manifolds, or check that they are there; all of them, or none on an error.
 
     Args:
-        constraint: what is to hold it.
-        parameter: one weight, or a stack of them along dimension 0.
-        name: what to call it in an error.
-        init: whether to change it.
-        replicas: whether it is such a stack.
+        members: each parameter with its constraint and its name.
+        init: how they start.
+        replicas: whether each parameter is a stack of weights.
+        around: what to do around the start of each parameter, by its number.
     """
-    if init:
-        constraint.init_(parameter, replicas=replicas, name=name)
-    else:
-        constraint.check(parameter, replicas=replicas, name=name)
-    if isinstance(constraint, Circle):
-        warn_at_rest(constraint, parameter, name)
+    placed: list[tuple[Tensor, Tensor]] = []
+    for number, (constraint, name, parameter) in enumerate(members):
+        if isinstance(constraint, Free):
+            continue
+        with around(number):
+            values = start(constraint, parameter, init, replicas=replicas, name=name)
+        if isinstance(constraint, Circle):
+            warn_at_rest(constraint, parameter if values is None else values, name)
+        if values is not None:
+            placed.append((parameter, values))
+    with torch.no_grad():
+        for parameter, values in placed:
+            parameter.copy_(values)
+
+
+def _refuse_replicas(model: nn.Module) -> None:
+    """Raise for a stack of models, whose weights would be taken for one."""
+    from colangevin.replicas import Replicas  # which imports this module
+
+    for place, module in model.named_modules():
+        if isinstance(module, Replicas):
+            where = f"its module '{place}' is" if place else "is"
+            raise ConstraintError(
+                f"model: {where} a Replicas, each of whose parameters stacks {len(module)} weights. Call "
+                "constrain(rules) on the Replicas instead, which constrains each replica apart."
+            )
 
 
 def _names(model: nn.Module) -> dict[Tensor, list[str]]:
