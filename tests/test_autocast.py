@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import colangevin as cl
 from colangevin.autocast import full_precision
 
 
@@ -36,3 +37,32 @@ def test_autocast_goes_on_after_an_error():
 def test_a_method_keeps_its_name_and_words():
     assert product.__name__ == "product"
     assert product.__doc__ == "A product, which autocast would round."
+
+
+def determinant(w: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.det(w @ w.mT).reshape(1) - 1
+
+
+CONSTRAINTS = (
+    cl.Circle(1.0),
+    cl.Sphere(1.0),
+    cl.Sphere(1.0, slack=False),
+    cl.Orthogonal(),
+    cl.Implicit(determinant),
+)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
+@pytest.mark.parametrize("init", ["keep", "nearest"])
+def test_starts_and_violations_are_the_same_under_autocast(constraint, init):
+    torch.manual_seed(0)
+    weight = torch.linalg.qr(torch.randn(12, 12))[0]
+    weight = (weight if init == "keep" else weight + 0.3 * torch.randn(12, 12))[:5]
+    results = []
+    for enabled in (False, True):
+        start = weight.clone()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            results.append((constraint.violation(start), constraint.init_(start, init=init)))
+            constraint.check(start)
+    assert results[0][0] == results[1][0]
+    assert torch.equal(results[0][1], results[1][1])

@@ -33,6 +33,21 @@ def test_a_dtensor_is_refused(dtensor):
         refuse_sharded(dtensor, "w")
 
 
+@pytest.mark.parametrize(
+    "constraint", [cl.Circle(2.0), cl.Sphere(2.0), cl.Sphere(1.0, slack=False), cl.Orthogonal()], ids=repr
+)
+def test_every_question_about_a_dtensor_is_refused(dtensor, constraint):
+    model = nn.ParameterDict({"w": dtensor})
+    for call in (
+        lambda: constraint.violation(dtensor),
+        lambda: constraint.check(dtensor, name="w"),
+        lambda: constraint.init_(dtensor, name="w"),
+        lambda: cl.constrain(model, {"w": constraint}),
+    ):
+        with pytest.raises(cl.ConstraintError, match=r"\(4, 3\): is a DTensor"):
+            call()
+
+
 @pytest.mark.parametrize("original", [False, True])
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 def test_a_flat_shard_is_refused(process_group, original):

@@ -75,7 +75,7 @@ def test_a_run_that_has_not_warmed_up_is_called_so():
 def test_fallbacks_are_counted_and_named():
     torch.manual_seed(0)
     weight = nn.Parameter(torch.empty(2, 12, 8))
-    cl.Orthogonal().init_(weight, replicas=True)
+    cl.Orthogonal().init_(weight, init="draw", replicas=True)
     group = {"params": [("w", weight)], "constraint": cl.Orthogonal(), "replicas": 2}
     opt = cl.CoLud([group], 0.3, friction=1.0, temperature=1.0, seed=0)
     monitor = Monitor(opt, burn_in=50)

@@ -51,7 +51,7 @@ def build(depths: list[int], device: str) -> Stack:
     for layer in range(1, max(depths)):
         going = sum(depth > layer for depth in depths)
         weight = torch.empty(going, WIDTH, WIDTH, device=device)
-        hidden.append(cl.Orthogonal().init_(weight, replicas=True).requires_grad_())
+        hidden.append(cl.Orthogonal().init_(weight, init="draw", replicas=True).requires_grad_())
         biases.append(uniform(going, 1, WIDTH, fan_in=WIDTH))
     first = uniform(n, 2, WIDTH, fan_in=2)
     last, last_bias = uniform(n, WIDTH, 1, fan_in=WIDTH), uniform(n, 1, 1, fan_in=WIDTH)

@@ -181,7 +181,7 @@ def test_replicas_are_moved_apart(monkeypatch, device, method, own):
             torch.randn(3, 4, 5),
             torch.empty(3, 4, 6),
         ]
-        cl.Orthogonal().init_(weights[3], replicas=True)
+        cl.Orthogonal().init_(weights[3], init="draw", replicas=True)
         radius = torch.tensor([1.0, 2.0, 3.0]).view(3, 1, 1) if own else 1.0
         constraints = [cl.Circle(radius), cl.Free(), cl.Sphere(5.0), cl.Orthogonal()]
         return [

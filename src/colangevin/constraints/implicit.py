@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colangevin.autocast import full_precision
 from colangevin.constraints import newton
 from colangevin.constraints.base import Constraint
 from colangevin.errors import ConstraintError, ConvergenceError, label
@@ -66,6 +67,7 @@ class Implicit(Constraint):
         object.__setattr__(bound, "counts", self.counts)
         return bound
 
+    @full_precision
     def _values(self, weight: Tensor) -> Tensor:
         """The values of g for one weight, as a flat vector."""
         value = self.g(weight)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from colangevin.autocast import full_precision
 from colangevin.constraints import solves
 from colangevin.errors import ConvergenceError
 
@@ -26,6 +27,7 @@ _SHORTEST = 1024.0
 _ROUNDINGS = 32.0
 
 
+@full_precision
 def jacobian(g: Residual, q: Tensor) -> Tensor:
     """J = dg/dq, shape (m, d), for a flat q."""
     J: Tensor = torch.func.jacrev(g)(q)
