@@ -1,33 +1,32 @@
 """Files that are written whole or not at all."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
 from pathlib import Path
 
-__all__ = ["HALF", "written_whole"]
+__all__ = ["HALF", "write_whole"]
 
 #: ending of a file that is being written; a kill leaves one behind
 HALF = ".part"
 
 
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes the file itself once everything is on the disk.
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that at every moment, killed or not, either the old or the new one is there.
 
-    At every moment, killed or not, either the old file or the new one is there. When the block raises, the
-    old one is.
+    Several processes may write the same file: the last one's is there in the end, and never a mixture. What a
+    kill leaves is hidden and named after the file: ``.name.xxxxxxxx.part``.
 
     Args:
         path: of the file, in a folder that exists.
-
-    Yields:
-        Where to write it.
+        content: all of it.
     """
-    temporary = path.with_name(f".{path.name}{HALF}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{HALF}")
+    # "x" makes the file anew or fails: another writer's file is not shared, a planted link not followed
+    file = temporary.open("xb")
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
+        with file:
+            file.write(content)
+            file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:

@@ -32,7 +32,7 @@ import torch
 
 import colangevin
 from colangevin.experiments.description import Experiment
-from colangevin.files import HALF, written_whole
+from colangevin.files import HALF, write_whole
 
 __all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
 
@@ -69,8 +69,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         StoreError: when that failed; the old file is untouched.
     """
     try:
-        with written_whole(path) as temporary:
-            temporary.write_bytes(content)
+        write_whole(path, content)
     except OSError as error:
         raise StoreError(
             f"Could not write {path} ({error.strerror or error}). What was there is unchanged. "

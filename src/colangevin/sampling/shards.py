@@ -13,7 +13,7 @@ import torch
 
 from colangevin.errors import SamplesError
 from colangevin.extras import extra
-from colangevin.files import HALF, written_whole
+from colangevin.files import HALF, write_whole
 from colangevin.sampling.memory import Weights
 
 __all__ = ["Layout", "Shards", "layout_of"]
@@ -136,8 +136,7 @@ class Shards:
         description = {"format": FORMAT, "run": self.run, "settings": settings, "tensors": self.layout}
         path = self.folder / _DESCRIPTION
         try:
-            with written_whole(path) as temporary:
-                temporary.write_text(json.dumps(description, indent=1) + "\n")
+            write_whole(path, json.dumps(description, indent=1).encode() + b"\n")
         except OSError as error:
             raise SamplesError(_unwritten(path, error)) from error
 
@@ -156,9 +155,8 @@ class Shards:
         path = self._path(call)
         library = extra("safetensors.torch", _PURPOSE)
         try:
-            with written_whole(path) as temporary:
-                # save_file would write to a name of its own first, which a kill leaves behind
-                temporary.write_bytes(library.save(tensors, metadata))
+            # save_file would write to a name of its own first, which a kill leaves behind
+            write_whole(path, library.save(tensors, metadata))
         except OSError as error:
             raise SamplesError(_unwritten(path, error)) from error
         if not self.calls or call > self.calls[-1]:
