@@ -19,7 +19,9 @@ find = PathFinder.find_spec
 PathFinder.find_spec = lambda name, path=None, target=None: (
     None if name.partition(".")[0] in {HIDDEN!r} else find(name, path, target)
 )
-import torch
+import sys, torch
+
+sys.modules["fcntl"] = None  # as on Windows
 import colangevin as cl
 
 model = torch.nn.Linear(3, 2)
