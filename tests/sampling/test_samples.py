@@ -240,3 +240,44 @@ def test_what_is_not_there_is_said():
     samples, _ = collected(perceptron(), 1)
     with pytest.raises(ValueError, match=r"chunk=0: must be a whole number of samples, at least 1"):
         samples.predict(torch.zeros(1, 3), chunk=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"calls": None}, "calls=None must be a whole number, at least 0. Load what Samples.state_dict"),
+        ({"calls": -1}, "calls=-1 must be"),
+        ({"every": 0}, "every=0 must be a whole number, at least 1"),
+        ({"every": 1.5}, "every=1.5 must be"),
+        ({"taken": 3}, "taken=3 must be a list of calls"),
+        ({"taken": [1, "2"]}, r"taken\[1\]='2' must be a whole number, at least 1"),
+    ],
+)
+def test_a_state_that_is_none_changes_nothing(place, change, message):
+    samples, _ = collected(perceptron(), 4, **place)
+    state = samples.state_dict()
+    samples.collect()
+    with pytest.raises(cl.SamplesError, match=f"state_dict: {message}"):
+        samples.load_state_dict({**state, **change})
+    (missing,) = change
+    with pytest.raises(cl.SamplesError, match=f"state_dict: {missing}=None must be"):
+        samples.load_state_dict({key: value for key, value in state.items() if key != missing})
+    assert (samples.calls, len(samples)) == (5, 5)
+    samples.load_state_dict(state)
+    assert (samples.calls, len(samples)) == (4, 4)
+
+
+def test_a_state_of_another_model_or_another_place_is_refused(tmp_path):
+    here, _ = collected(perceptron(), 2)
+    there, _ = collected(perceptron(), 2, folder=tmp_path / "run")
+    with pytest.raises(cl.SamplesError, match="state_dict: is of samples in a folder, these are in memory"):
+        here.load_state_dict(there.state_dict())
+    with pytest.raises(cl.SamplesError, match="state_dict: is of samples in memory, these are in a folder"):
+        there.load_state_dict(here.state_dict())
+    other = cl.Samples(nn.Sequential(nn.Linear(3, 9), nn.ReLU(), nn.Linear(9, 2)))
+    message = (
+        r"the stack of samples of tensor '0\.weight' is \(2, 8, 3\), for this model it must be \(2, 9, 3\)"
+    )
+    with pytest.raises(cl.SamplesError, match=message):
+        other.load_state_dict(here.state_dict())
+    assert [len(samples) for samples in (here, there, other)] == [2, 2, 0]

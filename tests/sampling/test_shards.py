@@ -1,5 +1,6 @@
 """Samples on disk: killed, truncated, foreign, full; at the disk's speed in bounded memory."""
 
+import errno
 import json
 import os
 import resource
@@ -38,7 +39,7 @@ def shard(folder, number):
 
 def test_the_files(stored):
     names = [f"sample-{call:012d}.safetensors" for call in (2, 4, 6, 8, 10)]
-    assert sorted(os.listdir(stored)) == [*names, "samples.json"]
+    assert sorted(os.listdir(stored)) == [".lock", *names, "samples.json"]
 
 
 def test_loading_goes_on(stored):
@@ -127,11 +128,129 @@ def test_a_folder_with_samples_is_not_written_over(stored):
     assert before == {path.name: path.read_bytes() for path in stored.iterdir()}
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}'])
+def shards_of(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"null", b'{"format": 1}', b'{"format": 1, "run": \xff}', b"[" * 100_000, b"PK\x03\x04"],
+)
 def test_a_broken_description_is_refused(stored, content):
-    (stored / "samples.json").write_text(content)
-    with pytest.raises(cl.SamplesError, match=r"samples\.json: cannot be read as the description of samples"):
+    before = shards_of(stored)
+    (stored / "samples.json").write_bytes(content)
+    message = (
+        r"samples\.json: cannot be read as the description of samples \(.* are intact: put the description"
+    )
+    with pytest.raises(cl.SamplesError, match=message):
         cl.Samples.load(stored, model_of())
+    assert shards_of(stored) == before
+
+
+def test_a_description_that_is_cut_anywhere_is_refused(stored):
+    path = stored / "samples.json"
+    content = path.read_bytes()
+    for length in range(0, len(content) - 2, 7):  # without the line feed at the end it is whole
+        path.write_bytes(content[:length])
+        with pytest.raises(cl.SamplesError, match=r"samples\.json: cannot be read as the description"):
+            cl.Samples.load(stored, model_of())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"every": 2', '"every": 0', "every=0"),
+        ('"every": 2', '"every": "2"', "every='2'"),
+        ('"every": 2', '"always": 2', "KeyError.'every'"),
+        ('"burn_in": 0', '"burn_in": -1', "burn_in=-1"),
+        ('"limit": null', '"limit": [1]', r"limit=\[1\]"),
+        ('"replicas": 0', '"replicas": true', "replicas=True"),
+        ('"F32"', "32", "another model: tensor 'weight' is 32"),
+        ('"tensors": {', '"tensors": {"x": 1, ', "cannot unpack"),
+    ],
+)
+def test_a_description_with_something_impossible_is_refused(stored, old, new, message):
+    path = stored / "samples.json"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(cl.SamplesError, match=rf"samples\.json: .*{message}"):
+        cl.Samples.load(stored, model_of())
+
+
+def test_a_folder_without_samples_is_named(tmp_path):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(
+            cl.SamplesError, match=rf"{folder}: has no samples\.json, so no samples were coll"
+        ):
+            cl.Samples.load(folder, model_of())
+    assert os.listdir(tmp_path) == []
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def dangling(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, pipe, dangling])
+@pytest.mark.parametrize("name", ["sample-000000000099.safetensors", "*.safetensors"])
+def test_what_is_no_file_is_refused_by_name(stored, make, name):
+    make(stored / name)
+    with pytest.raises(
+        cl.SamplesError, match=r"\.safetensors: is not a whole safetensors file \(not a file\)"
+    ):
+        cl.Samples.load(stored, model_of())
+
+
+@pytest.mark.parametrize("call", ["2x", "-2", "", "\u0662", "9" * 5000])
+def test_a_shard_whose_metadata_name_another_call_is_refused_by_name(stored, call):
+    path = shard(stored, 0)
+    run = json.loads((stored / "samples.json").read_text())["run"]
+    save_file(load_file(path), path, {"run": run, "call": call})
+    with pytest.raises(cl.SamplesError, match=rf"{path}: does not belong to the samples of this folder"):
+        cl.Samples.load(stored, model_of())
+
+
+def test_a_damaged_file_of_somebody_else_is_not_to_be_removed(stored):
+    path = stored / "model.safetensors"
+    path.write_bytes(b"half")
+    with pytest.raises(cl.SamplesError, match=r"not a whole safetensors file \(.*\)\. Move it elsewhere\."):
+        cl.Samples.load(stored, model_of())
+
+
+@pytest.mark.parametrize("name", ["a b", "*[a]?", "ünï", "new\nline", "-rf", "'quote\"", "~", "x" * 255])
+def test_hostile_names_of_folders(tmp_path, name):
+    samples = cl.Samples(model_of(), folder=tmp_path / name)
+    samples.collect()
+    assert os.listdir(tmp_path) == [name]
+    assert len(cl.Samples.load(tmp_path / name, model_of())) == 1
+
+
+def test_a_folder_that_safetensors_could_not_read_is_refused_before_anything_is_written(tmp_path):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    with pytest.raises(
+        cl.SamplesError, match=r"folder='.*udcff': safetensors reads no files whose path is not"
+    ):
+        cl.Samples(model_of(), folder=folder)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_tensor_whose_name_would_spoil_its_file_is_refused(tmp_path):
+    model = model_of()
+    model.register_buffer("__metadata__", torch.zeros(2))
+    with pytest.raises(
+        cl.SamplesError, match=r"tensor '__metadata__': safetensors keeps this name to itself"
+    ):
+        cl.Samples(model, folder=tmp_path / "run")
+
+
+def test_tensors_that_share_memory_are_stored(tmp_path):
+    model = model_of()
+    model.register_buffer("part", model.weight.detach()[:2])
+    samples = cl.Samples(model, folder=tmp_path / "run")
+    samples.collect()
+    assert torch.equal(samples[0]["part"], model.weight[:2])
 
 
 def test_another_format_is_refused(stored):
@@ -148,19 +267,72 @@ def test_what_the_format_cannot_hold_is_named(tmp_path):
         cl.Samples(model, folder=tmp_path / "run")
 
 
-def test_a_full_disk_loses_nothing_that_was_stored(stored, monkeypatch):
+class FullDisk:
+    """A disk that takes so many more files."""
+
+    def __init__(self, monkeypatch, files=0):
+        self.files = files
+        self.fsync = os.fsync
+        monkeypatch.setattr(os, "fsync", self)
+
+    def __call__(self, file):
+        if not self.files:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.files -= 1
+        self.fsync(file)
+
+
+def test_a_full_disk_loses_nothing_and_the_call_may_be_repeated(stored, monkeypatch):
     samples = cl.Samples.load(stored, model_of())
     before = sorted(os.listdir(stored))
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
     samples.collect()
-    with pytest.raises(cl.SamplesError, match=r"000012\.safetensors: could not be written \(No space left"):
-        samples.collect()
+    with monkeypatch.context() as patch:
+        FullDisk(patch)
+        for _ in range(2):
+            with pytest.raises(
+                cl.SamplesError, match=r"12\.safetensors: could not be written \(No space left"
+            ):
+                samples.collect()
     assert sorted(os.listdir(stored)) == before
-    assert len(samples) == 5
+    assert (len(samples), samples.calls) == (5, 11)
+    assert samples.collect()
+    assert len(cl.Samples.load(stored, model_of())) == 6
+
+
+@pytest.mark.parametrize("files", [0, 1])
+def test_a_disk_that_is_full_when_samples_are_thinned_loses_nothing(tmp_path, monkeypatch, files):
+    samples = cl.Samples(model_of(), folder=tmp_path / "run", limit=4 * 16 * 4, burn_in=1)
+    for _ in range(5):
+        samples.collect()
+    with monkeypatch.context() as patch:
+        FullDisk(patch, files)
+        with pytest.raises(cl.SamplesError, match="could not be written"):
+            [samples.collect() for _ in range(2)]
+        assert len(cl.Samples.load(tmp_path / "run", model_of())) == len(samples) == 4 // (files + 1)
+    while samples.calls < 9:
+        samples.collect()
+    assert (samples.every, samples.state_dict()["taken"]) == (2, [3, 5, 7, 9])
+
+
+def test_a_disk_that_is_full_when_a_run_goes_back_changes_nothing(stored, monkeypatch):
+    samples = cl.Samples.load(stored, model_of())
+    with monkeypatch.context() as patch:
+        FullDisk(patch)
+        with pytest.raises(cl.SamplesError, match=r"samples\.json: could not be written \(No space left"):
+            samples.load_state_dict({"calls": 4, "every": 4, "taken": [4]})
+    assert (len(samples), samples.calls, samples.every) == (5, 10, 2)
+    assert len(cl.Samples.load(stored, model_of())) == 5
+
+
+def test_a_sample_that_cannot_be_removed_is_named(stored, monkeypatch):
+    samples = cl.Samples.load(stored, model_of())
+
+    def unlink(path, missing_ok=False):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(cl.SamplesError, match=r"10\.safetensors: could not be removed \(Permission denied\)"):
+        samples.load_state_dict({"calls": 8, "every": 2, "taken": [2, 4, 6, 8]})
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
@@ -210,8 +382,8 @@ def test_a_kill_loses_at_most_the_sample_being_written(tmp_path, count):
     assert len(samples) >= len(seen)
     for call, sample in enumerate(samples, start=1):  # each is whole, and none is missing between
         assert bool((sample["weight"] == call).all())
-    assert not list(folder.glob(".*"))
     samples.collect()
+    assert [path.name for path in folder.glob(".*")] == [".lock"]
     assert len(cl.Samples.load(folder, nn.Linear(300, 1000))) == len(samples)
 
 

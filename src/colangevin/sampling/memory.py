@@ -22,6 +22,12 @@ class Memory:
         """When the samples were taken, in order."""
         return sorted(self._samples)
 
+    def claim(self) -> None:
+        """Nothing to do: nobody else writes here."""
+
+    def remember(self, settings: dict[str, Any]) -> None:
+        """Nothing to do: whoever has the samples has the settings."""
+
     def add(self, call: int, weights: Weights) -> None:
         """Store a sample, a copy of the weights."""
         self._samples[call] = {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}

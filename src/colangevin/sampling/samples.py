@@ -9,9 +9,11 @@ from torch import Tensor, nn
 
 from colangevin.errors import SamplesError
 from colangevin.replicas import Replicas
+from colangevin.sampling.layout import layout_of
 from colangevin.sampling.memory import Memory, Weights
 from colangevin.sampling.prediction import Prediction, predict
-from colangevin.sampling.shards import Shards, layout_of
+from colangevin.sampling.shards import Shards
+from colangevin.sampling.state import check
 from colangevin.turns import Turns
 
 __all__ = ["Samples"]
@@ -25,6 +27,9 @@ class Samples:
     safetensors file each, written atomically, so that a kill loses at most the sample being written. The
     replicas of :class:`~colangevin.Replicas` are parallel chains.
 
+    One process collects into a folder at a time: it holds a lock, which ends with the process. Others may
+    :meth:`load` and read the samples meanwhile.
+
     Nothing stops at the ``limit``: when another sample would exceed it, every second of the stored ones is
     given up and :attr:`every` doubles. So the samples always span the whole run, evenly.
 
@@ -36,7 +41,8 @@ class Samples:
         limit: of the bytes that all samples may take.
 
     Raises:
-        SamplesError: when ``folder`` has samples already, or ``limit`` has no room for two.
+        SamplesError: when ``folder`` has samples already or another process collects into it, or ``limit``
+            has no room for two.
         ValueError: for a number out of range.
 
     >>> model = nn.Linear(2, 1)
@@ -72,7 +78,12 @@ class Samples:
     def load(cls, folder: str | Path, model: nn.Module) -> "Samples":
         """The samples of a folder, to predict with or to go on collecting.
 
-        Every shard is looked at. Going on, the calls are counted from the last sample, or from where
+        Every shard is looked at, and nothing in the folder is changed, so another process may be collecting
+        into it. The samples are those that were there at that moment; when the other process thins them out
+        later, reading one that is gone raises an error, and loading anew helps.
+
+        Going on takes the folder's lock with the first :meth:`collect` or :meth:`load_state_dict`, and sweeps
+        up what a kill has left. The calls are counted from the last sample, or from where
         :meth:`load_state_dict` says.
 
         Args:
@@ -96,7 +107,8 @@ class Samples:
                 f"{folder}: the samples are of a model with replicas={settings['replicas']}, this one has "
                 f"replicas={samples._replicas}."
             )
-        samples._give_up_what_does_not_fit()  # of a thinning that was killed
+        # of a thinning that was killed, or goes on in another process; the files are left to whoever writes
+        shards.calls = [call for call in shards.calls if samples._turns.due(call)]
         samples._turns.calls = shards.calls[-1] if shards.calls else 0
         return samples
 
@@ -107,20 +119,27 @@ class Samples:
 
         Returns:
             Whether they were stored.
-        """
-        if not self._turns.take():
-            return False
-        if self.limit is not None and (len(self) + 1) * self._sample_bytes > self.limit:
-            self._turns.every *= 2
-            if isinstance(self._store, Shards):  # first, so that a kill leaves too many rather than too few
-                self._store.remember(self._settings())
-            self._give_up_what_does_not_fit()
-            if not self._turns.due(self.calls):
-                return False
-        self._store.add(self.calls, self._weights())
-        return True
 
-    def _give_up_what_does_not_fit(self) -> None:
+        Raises:
+            SamplesError: when the disk does not take them, another process collects into the folder or has
+                done so since it was loaded. The call does not count then and may be repeated.
+        """
+        self._store.claim()
+        call = self.calls + 1
+        stored = self._turns.due(call)
+        if stored and self.limit is not None and (len(self) + 1) * self._sample_bytes > self.limit:
+            self._go_on_with(2 * self.every)
+            stored = self._turns.due(call)
+        if stored:
+            self._store.add(call, self._weights())
+        self._turns.calls = call
+        return stored
+
+    def _go_on_with(self, every: int) -> None:
+        """Of so many calls store one from now on, and give up the samples that are not among these."""
+        # remembered first, so that a kill leaves too many samples rather than too few
+        self._store.remember({**self._settings(), "every": every})
+        self._turns.every = every
         for call in [call for call in self._store.calls if not self._turns.due(call)]:
             self._store.remove(call)
 
@@ -143,12 +162,24 @@ class Samples:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go back to where :meth:`state_dict` was called; samples taken since are given up.
 
+        Samples in a folder that were thinned out since are gone, so :attr:`every` stays as the folder has it.
+        The uninterrupted run, too, had thinned them out.
+
         Args:
             state_dict: what it returned.
+
+        Raises:
+            SamplesError: when it is not of these samples, or another process collects into the folder;
+                nothing has changed then.
         """
+        in_memory = isinstance(self._store, Memory)
+        check(state_dict, self._weights(), in_memory=in_memory)
+        self._store.claim()
+        # a folder cannot bring back what was thinned out
+        every = state_dict["every"] if in_memory else max(state_dict["every"], self.every)
+        self._go_on_with(every)
         self._store.load_state_dict(state_dict)
-        self._turns.calls, self._turns.every = state_dict["calls"], state_dict["every"]
-        self._give_up_what_does_not_fit()
+        self._turns.calls = state_dict["calls"]
 
     # ---- reading ---------------------------------------------------------------------------------
 
