@@ -34,6 +34,11 @@ def sums_of(contents):
     return [hashlib.sha256(content).hexdigest() for content in contents]
 
 
+def files_in(folder):
+    """Names of the files in a folder and those below."""
+    return [path.name for path in folder.rglob("*") if not path.is_dir()]
+
+
 def lay_out(folder, monkeypatch, images=12, lines=40):
     """Small CIFAR-10 and corpora in a folder that the experiments will find."""
     batches = cifar_batches(images)

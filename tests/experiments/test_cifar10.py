@@ -11,7 +11,7 @@ import torch
 
 from colangevin.experiments import cifar10, sources
 from colangevin.experiments.sources import DataError
-from tests.experiments.small_data import cifar_batches, sums_of
+from tests.experiments.small_data import cifar_batches, files_in, sums_of
 
 BATCHES = cifar_batches()
 
@@ -118,7 +118,7 @@ def test_nowhere_and_no_network_says_what_to_do(machine):
     assert str(machine / "cifar-10-batches-bin") in text
     assert str(machine / "cifar-10-batches-py") in text
     assert "COLANGEVIN_DATA" in text
-    assert list(machine.parent.iterdir()) == []
+    assert files_in(machine) == [".lock"]
 
 
 def serve(monkeypatch, batches=BATCHES):
@@ -152,4 +152,4 @@ def test_an_archive_that_is_not_the_official_one_leaves_nothing(machine, monkeyp
     serve(monkeypatch)
     with pytest.raises(DataError, match=r"SHA-256 .*CIFAR-10's archive's are"):
         cifar10.load()
-    assert list(machine.parent.iterdir()) == []
+    assert files_in(machine) == [".lock"]

@@ -4,7 +4,7 @@ import io
 import lzma
 import pickle
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from colangevin.experiments.sources import DataError, Progress, check, fetch, own_folder
-from colangevin.experiments.store import write_atomically
+from colangevin.experiments.sources import (
+    DataError,
+    Progress,
+    downloading,
+    fetch,
+    keep,
+    official,
+    own_folder,
+    read,
+)
 
 __all__ = ["load", "unpack"]
 
@@ -50,50 +58,42 @@ def load(progress: Progress | None = None) -> tuple[Tensor, Tensor]:
     Returns:
         Pixels as bytes of shape (60000, 3, 32, 32), classes 0 to 9 of shape (60000,).
     """
+    paths, convert = _locate(progress)
     pieces = []
-    for name, where, content in _batches(progress):
-        check(content, SUMS[name], where, "CIFAR-10")
+    for name, path in paths.items():
+        content = official(read(path), SUMS[name], path, "CIFAR-10", convert)
         pieces.append(np.frombuffer(content, np.uint8).reshape(-1, RECORD))
     records = torch.from_numpy(np.concatenate(pieces))
     return records[:, 1:].reshape(-1, 3, SIDE, SIDE).contiguous(), records[:, 0].long()
 
 
-def _batches(progress: Progress | None) -> Iterator[tuple[str, Path, bytes]]:
-    """Name, file and contents in the binary layout of every batch."""
+def _locate(progress: Progress | None) -> tuple[dict[str, Path], Callable[[bytes], bytes]]:
+    """The file of every batch, and what brings one to the binary layout."""
     own = own_folder("cifar-10")
     folders = [own, *sorted(path for path in own.glob("*") if path.is_dir())]
-    for suffix, read in ((".bin", bytes), ("", _from_python), (".medxz", unpack)):
+    for suffix, convert in ((".bin", bytes), ("", _from_python), (".medxz", unpack)):
         for folder in folders:
             paths = {name: folder / f"{name}{suffix}" for name in SUMS}
             if all(path.is_file() for path in paths.values()):
-                for name, path in paths.items():
-                    yield name, path, _read(read, path)
+                return paths, convert
+    paths = {name: own / "cifar-10-batches-bin" / f"{name}.bin" for name in SUMS}
+    _download(paths, progress)
+    return paths, bytes
+
+
+def _download(paths: dict[str, Path], progress: Progress | None) -> None:
+    """Fetch the archive and lay its batches out; no batch is kept unless all of them came."""
+    folder = next(iter(paths.values())).parent
+    try:
+        with downloading(folder, [path.name for path in paths.values()]):
+            if all(path.is_file() for path in paths.values()):  # another process has been here
                 return
-    _download(own / "cifar-10-batches-bin", progress)
-    for name in SUMS:
-        path = own / "cifar-10-batches-bin" / f"{name}.bin"
-        yield name, path, path.read_bytes()
-
-
-def _read(read: Any, path: Path) -> bytes:
-    try:
-        content: bytes = read(path.read_bytes())
-    except (pickle.UnpicklingError, lzma.LZMAError, EOFError, KeyError, ValueError) as error:
-        raise DataError(f"{path} is not a whole file of CIFAR-10 ({error}). Replace it.") from error
-    return content
-
-
-def _download(folder: Path, progress: Progress | None) -> None:
-    """Fetch the archive and lay its batches out; nothing is left behind unless all of it came."""
-    try:
-        packed = fetch(URL, progress)
-        check(packed, ARCHIVE, URL, "CIFAR-10's archive")
-        folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            for name in SUMS:
-                member = archive.extractfile(f"cifar-10-batches-bin/{name}.bin")
-                assert member is not None  # the sum was right
-                write_atomically(folder / f"{name}.bin", member.read())
+            packed = official(fetch(URL, progress), ARCHIVE, URL, "CIFAR-10's archive")
+            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+                for name, path in paths.items():
+                    member = archive.extractfile(f"cifar-10-batches-bin/{name}.bin")
+                    assert member is not None  # the sum was right
+                    keep(path, member.read())
     except OSError as error:
         own = folder.parent
         raise DataError(

@@ -6,8 +6,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from colangevin.experiments.sources import DataError, Progress, check, fetch, own_folder
-from colangevin.experiments.store import write_atomically
+from colangevin.experiments.sources import (
+    DataError,
+    Progress,
+    downloading,
+    fetch,
+    keep,
+    official,
+    own_folder,
+    read,
+)
 
 __all__ = ["CORPORA", "Corpus", "Text", "load"]
 
@@ -83,11 +91,10 @@ def load(name: str, progress: Progress | None = None) -> Text:
         training text.
     """
     corpus = CORPORA[name]
-    texts = []
-    for path, expected in zip(_locate(name, progress), corpus.sums, strict=True):
-        content = path.read_bytes()
-        check(content, expected, path, corpus.title)
-        texts.append(content.decode())
+    texts = [
+        official(read(path), expected, path, corpus.title).decode()
+        for path, expected in zip(_locate(name, progress), corpus.sums, strict=True)
+    ]
     numbers: dict[str, int] = {}
     parts = []
     for text in texts:
@@ -104,14 +111,13 @@ def _locate(name: str, progress: Progress | None) -> list[Path]:
         paths = [own / each for each in names]
         if all(path.is_file() for path in paths):
             return paths
+    paths = [own / each for each in corpus.files]
     try:
-        own.mkdir(parents=True, exist_ok=True)
-        paths = [own / each for each in corpus.files]
-        for path, expected in zip(paths, corpus.sums, strict=True):
-            if not path.is_file():
-                content = fetch(corpus.url + path.name, progress)
-                check(content, expected, corpus.url + path.name, corpus.title)
-                write_atomically(path, content)
+        with downloading(own, corpus.files):
+            for path, expected in zip(paths, corpus.sums, strict=True):
+                if not path.is_file():
+                    url = corpus.url + path.name
+                    keep(path, official(fetch(url, progress), expected, url, corpus.title))
     except OSError as error:
         layout = "\n".join(f"    {path}" for path in paths)
         raise DataError(

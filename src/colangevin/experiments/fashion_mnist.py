@@ -6,8 +6,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from colangevin.experiments.sources import DataError, Progress, check, fetch, own_folder
-from colangevin.experiments.store import write_atomically
+from colangevin.experiments.sources import (
+    DataError,
+    Progress,
+    downloading,
+    fetch,
+    keep,
+    official,
+    own_folder,
+    read,
+)
 
 __all__ = ["load", "locate", "split"]
 
@@ -47,10 +55,10 @@ def locate(progress: Progress | None = None) -> Path:
         if all((folder / name).is_file() for name in SUMS):
             return folder
     try:
-        own.mkdir(parents=True, exist_ok=True)
-        for name in SUMS:
-            if not (own / name).is_file():
-                _download(name, own / name, progress)
+        with downloading(own, SUMS):
+            for name in SUMS:
+                if not (own / name).is_file():
+                    _download(name, own / name, progress)
     except OSError as error:
         raise DataError(
             f"Fashion-MNIST is not on this machine and could not be downloaded from {URL} ({error}).\n"
@@ -62,17 +70,10 @@ def locate(progress: Progress | None = None) -> Path:
 
 
 def _download(name: str, path: Path, progress: Progress | None) -> None:
-    """Fetch one file; nothing is left behind unless all of it came and is right."""
+    """Fetch one file, which is kept only if all of it came and is right."""
     packed = fetch(URL + name, progress)
-    check(_unpack(packed, f"what came from {URL}{name}"), SUMS[name], URL + name, "Fashion-MNIST")
-    write_atomically(path, packed)
-
-
-def _unpack(packed: bytes, what: str) -> bytes:
-    try:
-        return gzip.decompress(packed)
-    except (OSError, EOFError) as error:
-        raise DataError(f"{what} is not a whole gzip file ({error}). Remove it and try again.") from error
+    official(packed, SUMS[name], URL + name, "Fashion-MNIST", gzip.decompress)
+    keep(path, packed)
 
 
 def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
@@ -85,10 +86,10 @@ def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
         Pixels as bytes of shape (images, 784) and classes 0 to 9 of shape (images,), by the name of the set.
     """
     folder = locate(progress)
-    contents = {}
-    for name in SUMS:
-        contents[name] = _unpack((folder / name).read_bytes(), str(folder / name))
-        check(contents[name], SUMS[name], folder / name, "Fashion-MNIST")
+    contents = {
+        name: official(read(folder / name), expected, folder / name, "Fashion-MNIST", gzip.decompress)
+        for name, expected in SUMS.items()
+    }
     sets = {}
     for part in ("train", "t10k"):
         # of an IDX file: 16 bytes of header before images, 8 before labels
