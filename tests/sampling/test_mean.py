@@ -88,6 +88,30 @@ def test_it_resumes():
     assert torch.equal(mean.weights()["weight"], other.weights()["weight"])
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": None}, r"state_dict: count=None must be a whole number, with means by name\. Load what"),
+        ({"count": -1}, r"state_dict: count=-1 must be"),
+        ({"means": None}, r"must be a whole number, with means by name"),
+        ({"means": {}}, r"state_dict: the mean of 'weight' is missing there, the parameter \(4, 3\) here"),
+        (
+            {"means": {"weight": torch.zeros(4, 4)}},
+            r"the mean of 'weight' is \(4, 4\) there, .* Use the model",
+        ),
+        ({"count": 0}, r"the mean of 'weight' is \(4, 3\) there, the parameter missing here"),
+    ],
+)
+def test_a_state_of_something_else_changes_nothing(change, message):
+    model = nn.Linear(3, 4)
+    mean, _, _ = run(model, cl.constrain(model, {"weight": cl.Circle(1.0)}), 2)
+    before, state = mean.weights(), mean.state_dict()
+    with pytest.raises(cl.ConstraintError, match=message):
+        mean.load_state_dict({**state, **change})
+    assert mean.count == 2
+    assert all(torch.equal(before[name], weight) for name, weight in mean.weights().items())
+
+
 def test_errors():
     model = nn.Linear(3, 4)
     with pytest.raises(cl.ConstraintError, match=r"param_groups\[0\]: its parameters have no names"):

@@ -94,8 +94,29 @@ class RunningMean:
         return {"count": self.count, "means": {name: mean.clone() for name, mean in self._means.items()}}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was called."""
-        devices = {name: parameter.device for name, parameter, _ in self._parameters()}
-        self.count = state_dict["count"]
-        means = state_dict["means"].items()
-        self._means = {name: mean.to(devices[name], copy=True) for name, mean in means}
+        """Go on where :meth:`state_dict` was called.
+
+        Args:
+            state_dict: what it returned.
+
+        Raises:
+            ConstraintError: when it is not of these parameters; nothing has changed then.
+        """
+        count, means = state_dict.get("count"), state_dict.get("means")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0 or not isinstance(means, dict):
+            raise ConstraintError(
+                f"state_dict: count={count!r} must be a whole number, with means by name. Load what "
+                "RunningMean.state_dict() returned."
+            )
+        parameters = {name: parameter for name, parameter, _ in self._parameters()} if count else {}
+        for name in {**parameters, **means}:
+            there, here = (
+                tuple(each[name].shape) if name in each else "missing" for each in (means, parameters)
+            )
+            if there != here:
+                raise ConstraintError(
+                    f"state_dict: the mean of '{name}' is {there} there, the parameter {here} here. Use the "
+                    "model whose weights were averaged."
+                )
+        self.count = count
+        self._means = {name: mean.to(parameters[name].device, copy=True) for name, mean in means.items()}
