@@ -32,6 +32,9 @@ class Nobody:
     def __init__(self):
         self.told = []
 
+    def damaged(self, why):
+        self.told.append(("damaged", why))
+
     def begin(self, part, epoch):
         self.told.append(("begin", part.name, epoch))
 

@@ -6,6 +6,7 @@ import pytest
 
 from colangevin.experiments import cifar
 from colangevin.experiments.catalogue import EXPERIMENTS, find
+from colangevin.experiments.decoding import decode
 from colangevin.experiments.description import Experiment
 from colangevin.experiments.measures import MEASURES
 
@@ -44,7 +45,7 @@ def test_parts_of_several_are_named_by_their_claims(experiment):
 @ALL
 def test_comes_back_from_json(experiment):
     stored = json.loads(json.dumps(dataclasses.asdict(experiment)))
-    assert Experiment.from_json(stored) == experiment
+    assert decode(Experiment, stored, "experiment") == experiment
 
 
 @ALL

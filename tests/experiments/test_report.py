@@ -13,9 +13,10 @@ import torch
 
 from colangevin.experiments import plane, report, runner
 from colangevin.experiments.description import Claim
+from colangevin.experiments.disk import StoreError
 from colangevin.experiments.report import figures, tables
 from colangevin.experiments.report.results import load
-from colangevin.experiments.store import Folder, StoreError
+from colangevin.experiments.store import Folder
 from colangevin.experiments.verdicts import judge
 from tests.experiments.conftest import Nobody
 from tests.experiments.tiny import experiment, networks
@@ -76,7 +77,7 @@ def test_the_papers_numbers_stand_beside_ours(folder):
 
 def test_markdown_has_tables_commands_and_figures(folder):
     text = (folder / "report.md").read_text()
-    assert "## tiny <spiral>" in text
+    assert "## tiny &lt;spiral&gt;" in text
     assert "colangevin run four-turn --out 'a & b'" in text
     assert "Claims tested: 3. They hold: " in text
     for name in re.findall(r"\(figures/(.+?)\)", text):

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from colangevin.experiments import runner
+from colangevin.experiments.disk import StoreError
 from colangevin.experiments.jobs import jobs
 from colangevin.experiments.runner import measuring_epochs, run
-from colangevin.experiments.store import Folder, StoreError
+from colangevin.experiments.store import Folder
 from tests.experiments.conftest import Nobody
 from tests.experiments.test_store import full_disk
 from tests.experiments.tiny import experiment, networks
@@ -160,4 +161,4 @@ def test_only_what_is_asked_for_is_run(small_data, tmp_path):
     assert run(what, folder, CPU, Nobody(), lambda: False, "*: SGD-m, run 1")
     done = [job.name for job in jobs(what) if folder.done(job)]
     assert done == ["pictures: SGD-m, run 1", "words: SGD-m, run 1"]
-    assert set(folder.run()["step_ms"]) == set(folder.run()["seconds"]) == set(done)
+    assert set(folder.run().step_ms) == set(folder.run().seconds) == set(done)

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import colangevin
-from colangevin.experiments.store import Folder, StoreError, write_atomically
+from colangevin.experiments.disk import StoreError, write_atomically
+from colangevin.experiments.store import Folder
 from tests.experiments.tiny import experiment
 
 CPU = torch.device("cpu")
@@ -49,7 +50,7 @@ def test_a_full_disk_loses_nothing_and_leaves_nothing(tmp_path, monkeypatch):
 
 KILLED = """
 import os, pathlib, sys
-from colangevin.experiments.store import write_atomically
+from colangevin.experiments.disk import write_atomically
 os.fsync = lambda _: os._exit(9)
 write_atomically(pathlib.Path(sys.argv[1]), b"new")
 """
@@ -73,12 +74,12 @@ def test_a_folder_that_cannot_be_made_is_explained(tmp_path):
 
 def test_what_was_run_is_written_down(tmp_path):
     run = opened(tmp_path).run()
-    assert run["command"] == "colangevin run fig4"
-    assert run["version"] == colangevin.__version__
-    assert run["torch"] == torch.__version__
-    assert run["experiment"]["seed"] == 0
-    assert run["experiment"]["parts"][0]["methods"][0]["name"] == "SGD"
-    assert {"python", "numpy", "platform"} <= run["machine"].keys()
+    assert run.command == "colangevin run fig4"
+    assert run.version == colangevin.__version__
+    assert run.torch == torch.__version__
+    assert run.experiment["seed"] == 0
+    assert run.experiment["parts"][0]["methods"][0]["name"] == "SGD"
+    assert {"python", "numpy", "platform"} <= run.machine.keys()
 
 
 def test_results_are_not_overwritten(tmp_path):
@@ -123,7 +124,7 @@ def test_results_of_other_settings_are_refused(tmp_path):
         folder.open(experiment(epochs=5), CPU, COMMAND, resume=True)
     warmer = dataclasses.replace(experiment().parts[0].methods[0], temperature=1.0)
     part = dataclasses.replace(experiment().parts[0], methods=(warmer,))
-    other = dataclasses.replace(experiment(), parts=(part,))
+    other = dataclasses.replace(experiment(), parts=(part,), claims=(), reported=())
     with pytest.raises(StoreError, match="experiment: parts:"):
         folder.open(other, CPU, COMMAND, resume=True)
 
@@ -147,7 +148,7 @@ def test_a_part_comes_back_and_its_checkpoint_goes(tmp_path):
     measured, arrays = folder.read(part)
     assert measured == {"values": 1}
     assert arrays["curve"].tolist() == [0, 1, 2, 3]
-    assert folder.run()["seconds"] == {"part 1": 1.2}
+    assert folder.run().seconds == {"part 1": 1.2}
     assert sorted(os.listdir(folder.path)) == ["part-1.json", "part-1.npz", "run.json"]
 
 
@@ -206,7 +207,7 @@ def test_the_lock_goes_when_the_job_is_done(tmp_path):
     with folder.claim(part):
         folder.finish(part, {}, {"curve": np.arange(4)}, seconds=1, step_ms=2.5)
     assert sorted(os.listdir(folder.path)) == ["part-1.json", "part-1.npz", "run.json"]
-    assert folder.run()["step_ms"] == {"part 1": 2.5}
+    assert folder.run().step_ms == {"part 1": 2.5}
 
 
 def test_a_folder_that_others_have_opened_is_resumed(tmp_path):

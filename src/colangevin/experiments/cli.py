@@ -16,9 +16,10 @@ from rich.table import Table
 from colangevin.experiments import display, runner
 from colangevin.experiments.catalogue import EXPERIMENTS, find
 from colangevin.experiments.description import Experiment
+from colangevin.experiments.disk import StoreError
 from colangevin.experiments.jobs import Job, jobs
 from colangevin.experiments.sources import DataError
-from colangevin.experiments.store import Folder, StoreError
+from colangevin.experiments.store import Folder
 
 __all__ = ["app"]
 

@@ -3,7 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from colangevin.experiments.measures import MEASURES
+from colangevin.experiments.names import check_distinct, check_plain, slug
+
 __all__ = [
+    "MOST_TRAININGS",
     "Claim",
     "Experiment",
     "ImageProblem",
@@ -14,17 +18,11 @@ __all__ = [
     "Quick",
     "Reported",
     "TextProblem",
-    "slug",
 ]
 
 
-_GREEK = str.maketrans({"γ": "gamma", "λ": "lambda", "τ": "tau"})
-
-
-def slug(name: str) -> str:
-    """A name as a file name, in letters that every file system takes."""
-    plain = name.lower().translate(_GREEK)
-    return "".join(c if c.isascii() and c.isalnum() else "-" for c in plain)
+#: of one experiment, a hundred times those of the paper's largest: what a report can still hold in memory
+MOST_TRAININGS = 100_000
 
 
 @dataclass(frozen=True)
@@ -274,6 +272,40 @@ class Experiment:
     points: int = 100
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for name in (self.name, *self.covers):
+            check_plain(name)
+        check_distinct("part", [part.name for part in self.parts])
+        for part in self.parts:
+            check_distinct("method", [method.name for method in part.methods])
+        if len({len(part.methods) for part in self.parts}) > 1:
+            raise ValueError("all parts must have equally many methods, which are compared by their place")
+        if min(self.runs, self.epochs, self.points) < 1:
+            raise ValueError("runs, epochs and points must be at least 1")
+        trainings = self.runs * sum(len(part.methods) for part in self.parts)
+        if trainings > MOST_TRAININGS:
+            raise ValueError(
+                f"runs {self.runs:,} of every method are {trainings:,} trainings; at most "
+                f"{MOST_TRAININGS:,} fit in one folder. Choose fewer runs."
+            )
+        for claim in self.claims:
+            self._check_measured(claim.measure, claim.part, claim.method, *claim.baselines)
+            if not claim.baselines:
+                raise ValueError(f"a claim about {claim.method!r} has no baseline")
+        for number in self.reported:
+            self._check_measured(number.measure, number.part, number.method)
+
+    def _check_measured(self, measure: str, part: str | None, *methods: str) -> None:
+        """That a claim or a number is about what there is."""
+        if measure not in MEASURES:
+            raise ValueError(f"measure {measure!r} must be one of {', '.join(MEASURES)}")
+        if part is not None and part not in [each.name for each in self.parts]:
+            raise ValueError(f"a claim or number is about part {part!r}, which is not there")
+        known = [method.name for method in self.part(part).methods]
+        for method in methods:
+            if method not in known:
+                raise ValueError(f"a claim or number is about method {method!r}, which is not there")
+
     def part(self, name: str | None) -> Part | NetworkPart:
         """The part of that name, or the first for None."""
         return next(part for part in self.parts if name in (None, part.name))
@@ -297,35 +329,6 @@ class Experiment:
                 reported=tuple(each for each in self.reported if each.part in names),
             )
         return replace(small, runs=runs or small.runs, epochs=epochs or small.epochs)
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Experiment":
-        """The experiment that ``dataclasses.asdict`` and JSON made these lists and dictionaries of."""
-        parts = tuple(map(_part, stored["parts"]))
-        claims = tuple(Claim(**{**each, "baselines": tuple(each["baselines"])}) for each in stored["claims"])
-        quick = {
-            **stored["quick"],
-            "parts": stored["quick"]["parts"] and tuple(stored["quick"]["parts"]),
-            "sizes": tuple(map(tuple, stored["quick"].get("sizes", ()))),
-        }
-        changed = {
-            "covers": tuple(stored["covers"]),
-            "parts": parts,
-            "claims": claims,
-            "quick": Quick(**quick),
-            "reported": tuple(Reported(**each) for each in stored["reported"]),
-        }
-        return cls(**{**stored, **changed})
-
-
-def _part(stored: dict[str, Any]) -> Part | NetworkPart:
-    name, problem = stored["name"], stored["problem"]
-    methods = tuple(Method(**{**m, "radii": m["radii"] and tuple(m["radii"])}) for m in stored["methods"])
-    if problem["data"] == "cifar-10":
-        return NetworkPart(name, ImageProblem(**problem), methods)
-    if problem["data"] in ("ptb", "wikitext-2"):
-        return NetworkPart(name, TextProblem(**problem), methods)
-    return Part(name, Problem(**problem), methods)
 
 
 def _resized(part: Part | NetworkPart, **sizes: Any) -> Part | NetworkPart:

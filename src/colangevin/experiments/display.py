@@ -29,12 +29,14 @@ class Screen:
 
     Args:
         experiment: what is run.
+        console: the terminal.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, console: Console) -> None:
         self.experiment = experiment
+        self._console = console
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -52,6 +54,9 @@ class Screen:
 
     def __rich__(self) -> Group:
         return Group(self._table, self.progress, "")
+
+    def damaged(self, why: str) -> None:
+        self._console.print(why, soft_wrap=True, highlight=False, markup=False)
 
     def begin(self, job: Job, epoch: int) -> None:
         if self._several:
@@ -98,7 +103,7 @@ class Screen:
 @contextmanager
 def watch(experiment: Experiment, console: Console) -> Iterator[Screen]:
     """Show a run on the terminal while it lasts; the last state stays there."""
-    screen = Screen(experiment)
+    screen = Screen(experiment, console)
     with Live(screen, console=console, refresh_per_second=4):
         yield screen
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from colangevin.experiments.description import Experiment, Method, NetworkPart, Part, slug
+from colangevin.experiments.description import Experiment, Method, NetworkPart, Part
+from colangevin.experiments.names import slug
 
 __all__ = ["Job", "jobs"]
 

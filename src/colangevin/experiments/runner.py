@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from colangevin.experiments import plane
 from colangevin.experiments.data import prepare
 from colangevin.experiments.description import Experiment, Part
+from colangevin.experiments.disk import DamagedError
 from colangevin.experiments.jobs import Job, jobs
 from colangevin.experiments.measures import best_of_curves, from_curves
 from colangevin.experiments.network_training import NetworkTraining
@@ -29,6 +30,9 @@ Array = NDArray[Any]
 
 class Watcher(Protocol):
     """Who is told how a run goes."""
+
+    def damaged(self, why: str) -> None:
+        """A file of a job is not whole, and the job starts again."""
 
     def begin(self, job: Job, epoch: int) -> None:
         """A job starts, or goes on, at an epoch."""
@@ -78,8 +82,11 @@ def run(
             continue
         with folder.claim(job) as mine:
             # another process may have finished it just now
-            todo = mine and not folder.done(job)
-            if todo and not _run_job(experiment, job, folder, device, watcher, stopped):
+            if not mine or folder.done(job):
+                continue
+            if why := folder.damage(job):
+                watcher.damaged(why)
+            if not _run_job(experiment, job, folder, device, watcher, stopped):
                 return False
     return True
 
@@ -115,7 +122,7 @@ def _run_job(
     names = CURVES if isinstance(training, Training) else training.task.curves
     measured: list[torch.Tensor] = []
     seconds = 0.0
-    if (saved := folder.load_checkpoint(job)) is not None:
+    if (saved := _checkpoint(folder, job, watcher)) is not None:
         training.load_state_dict(saved["training"])
         measured, seconds = saved["measured"], saved["seconds"]
     started = saved_at = time.monotonic()
@@ -148,6 +155,15 @@ def _run_job(
         result, more = _finish_stack(experiment, job.part, training, curves, watcher)
         folder.finish(job, result, {**arrays, **more}, seconds)
     return True
+
+
+def _checkpoint(folder: Folder, job: Job, watcher: Watcher) -> dict[str, Any] | None:
+    """Where a job was stopped; None when nowhere, or when what was saved is not whole."""
+    try:
+        return folder.load_checkpoint(job)
+    except DamagedError as error:
+        watcher.damaged(str(error))
+        return None
 
 
 def _finish_network(

@@ -17,29 +17,32 @@ afternoons is in ``run.json``.
 import dataclasses
 import fcntl
 import io
-import json
 import os
-import platform
 import shlex
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 
 import colangevin
+from colangevin.experiments.archives import Arrays, check_stored, read_arrays, write_arrays
+from colangevin.experiments.decoding import decode, quoted
 from colangevin.experiments.description import Experiment
-from colangevin.files import HALF, write_whole
+from colangevin.experiments.disk import (
+    DamagedError,
+    StoreError,
+    read_json,
+    readable_path,
+    whole,
+    write_atomically,
+    write_json,
+)
+from colangevin.experiments.record import FORMAT, Record, differences, new_record
+from colangevin.files import HALF
 
-__all__ = ["FORMAT", "Folder", "StoreError", "write_atomically"]
-
-#: of the files; raised when older ones can no longer be read
-FORMAT = 1
-
-Arrays = dict[str, np.ndarray[Any, Any]]
+__all__ = ["Folder"]
 
 
 class Stored(Protocol):
@@ -52,29 +55,6 @@ class Stored(Protocol):
     @property
     def slug(self) -> str:
         """As a file name."""
-
-
-class StoreError(RuntimeError):
-    """Results that cannot be written or do not fit, with what to do about it."""
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that at every moment, killed or not, either the old or the new one is there.
-
-    Args:
-        path: of the file, in a folder that exists.
-        content: all of it.
-
-    Raises:
-        StoreError: when that failed; the old file is untouched.
-    """
-    try:
-        write_whole(path, content)
-    except OSError as error:
-        raise StoreError(
-            f"Could not write {path} ({error.strerror or error}). What was there is unchanged. "
-            "Make room or make the folder writable, then run the same command with --resume."
-        ) from error
 
 
 class Folder:
@@ -102,7 +82,7 @@ class Folder:
         Raises:
             StoreError: when results are there that may not or do not fit; when the folder cannot be written.
         """
-        now = identity(experiment, device)
+        now = new_record(experiment, device, shlex.join(map(readable_path, command)))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -111,9 +91,11 @@ class Folder:
                 "Choose another with --out."
             ) from error
         with self._alone():
+            for left in self.path.glob(f".run.json*{HALF}"):
+                left.unlink(missing_ok=True)
             if not self.started:
-                where = {"command": shlex.join(command), "machine": machine(device)}
-                self._write_json("run.json", {**now, **where, "seconds": {}, "step_ms": {}})
+                self._check_empty()
+                self._write_record(now)
             elif resume:
                 self._check(now)
             else:
@@ -127,17 +109,23 @@ class Folder:
         """Whether anything was run here."""
         return (self.path / "run.json").is_file()
 
-    def _check(self, now: dict[str, Any]) -> None:
-        then = self.run()
-        different = [key for key in now if then.get(key) != now[key]]
-        if different:
-            lines = "\n".join(_difference(key, then.get(key), now[key]) for key in different)
+    def _check_empty(self) -> None:
+        """Nobody knows what made the results in a folder without ``run.json``."""
+        found = [path for suffix in ("json", "npz", "pt") for path in self.path.glob(f"*.{suffix}")]
+        if found:
             raise StoreError(
-                f"{self.path} has results of something else, which cannot be continued:\n{lines}\n"
-                "Choose another folder with --out, or go back to what they were made with."
+                f"{self.path} has {min(found).name} but no run.json, which says what it was made with. "
+                "Put run.json back, or choose another folder with --out."
             )
 
-    def run(self) -> dict[str, Any]:
+    def _check(self, now: Record) -> None:
+        if lines := differences(self.run(), now):
+            raise StoreError(
+                "\n".join([f"{self.path} has results of something else, which cannot be continued:", *lines])
+                + "\nChoose another folder with --out, or go back to what they were made with."
+            )
+
+    def run(self) -> Record:
         """What ``run.json`` says.
 
         Returns:
@@ -148,15 +136,42 @@ class Folder:
         """
         path = self.path / "run.json"
         try:
-            run: dict[str, Any] = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{path} cannot be read as results ({error}).") from error
-        if run.get("format") != FORMAT:
-            raise StoreError(
-                f"{path} has format {run.get('format')}; colangevin {colangevin.__version__} reads format "
-                f"{FORMAT}. Use the version that wrote it ({run.get('version')}), or run again."
+            run = read_json(path)
+            found, version = run.get("format"), run.get("version")
+            if found == FORMAT:
+                record: Record = decode(Record, run, "run")
+                return record
+        except ValueError as error:
+            raise self._unreadable(error) from error
+        raise StoreError(
+            f"{path} has format {quoted(found)}; colangevin {colangevin.__version__} reads format {FORMAT}. "
+            f"Use the version that wrote it ({quoted(version)}), or run again in another folder."
+        )
+
+    def experiment(self) -> Experiment:
+        """What was run here.
+
+        Returns:
+            The experiment that ``run.json`` describes.
+
+        Raises:
+            StoreError: when it describes none, or one that belongs in another folder.
+        """
+        try:
+            experiment: Experiment = decode(Experiment, self.run().experiment, "experiment")
+        except ValueError as error:
+            raise self._unreadable(error) from error
+        if experiment.name != self.path.name:
+            raise self._unreadable(
+                f"experiment.name is {quoted(experiment.name)}; it must be the name of its folder"
             )
-        return run
+        return experiment
+
+    def _unreadable(self, reason: object) -> StoreError:
+        return StoreError(
+            f"{self.path / 'run.json'} cannot be read as results: {str(reason)[:300]}. Put back a whole "
+            "copy, or choose another folder with --out."
+        )
 
     # ---- jobs ------------------------------------------------------------------------------------
 
@@ -171,8 +186,10 @@ class Folder:
             Whether it is ours; False when another process has it.
         """
         path = self.path / f".{job.slug}.lock"
+        # a link that somebody put there would lock, or make, a file elsewhere
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         # the lock ends with the process, whatever becomes of it
-        with path.open("w") as file:
+        with os.fdopen(lock, "wb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -196,8 +213,21 @@ class Folder:
             os.close(folder)
 
     def done(self, job: Stored) -> bool:
-        """Whether a job is complete."""
-        return self._file(job, "json").is_file()
+        """Whether a job is complete: its files are there, and every one is whole."""
+        return self.stored(job) and self.damage(job) is None
+
+    def stored(self, job: Stored) -> bool:
+        """Whether a job was completed, whatever has become of its files since."""
+        return self.file(job, "json").is_file()
+
+    def damage(self, job: Stored) -> str | None:
+        """What is wrong with the files of a job that was completed; None when they are whole or not there."""
+        try:
+            if self.stored(job):
+                self.read(job)
+        except DamagedError as error:
+            return str(error)
+        return None
 
     def finish(
         self,
@@ -208,90 +238,64 @@ class Folder:
         step_ms: float | None = None,
     ) -> None:
         """Store a complete job. The JSON comes last: where it is, everything is."""
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        write_atomically(self._file(job, "npz"), buffer.getvalue())
+        write_atomically(self.file(job, "npz"), write_arrays(arrays))
         with self._alone():
             run = self.run()
-            run["seconds"][job.name] = round(seconds, 1)
+            run.seconds[job.name] = round(seconds, 1)
             if step_ms is not None:
-                run["step_ms"][job.name] = round(step_ms, 3)
-            self._write_json("run.json", run)
-        self._write_json(self._file(job, "json").name, measured)
-        self._file(job, "pt").unlink(missing_ok=True)
+                run.step_ms[job.name] = round(step_ms, 3)
+            self._write_record(run)
+        write_json(self.file(job, "json"), measured)
+        self.file(job, "pt").unlink(missing_ok=True)
 
     def read(self, job: Stored) -> tuple[dict[str, Any], Arrays]:
-        """What was measured in a complete job, and its arrays."""
-        measured: dict[str, Any] = json.loads(self._file(job, "json").read_text())
-        with np.load(self._file(job, "npz")) as arrays:
-            return measured, dict(arrays)
+        """What was measured in a complete job, and its arrays.
+
+        Args:
+            job: the job.
+
+        Returns:
+            Both.
+
+        Raises:
+            DamagedError: when one of its files is not whole.
+        """
+        return (
+            whole(read_json, self.file(job, "json")),
+            whole(read_arrays, self.file(job, "npz")),
+        )
 
     def save_checkpoint(self, job: Stored, state: dict[str, Any]) -> None:
         """Store a training under way, in place of an earlier moment of it."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        write_atomically(self._file(job, "pt"), buffer.getvalue())
+        write_atomically(self.file(job, "pt"), buffer.getvalue())
 
     def load_checkpoint(self, job: Stored) -> dict[str, Any] | None:
-        """The training under way, if there is one."""
-        path = self._file(job, "pt")
+        """The training under way, if there is one.
+
+        Args:
+            job: the job.
+
+        Returns:
+            What was stored; None when nothing was.
+
+        Raises:
+            DamagedError: when it is not whole.
+        """
+        path = self.file(job, "pt")
         if not path.is_file():
             return None
-        state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+        whole(check_stored, path)
+        try:
+            state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+        except Exception as error:  # whole, but no checkpoint: torch then raises almost anything
+            raise DamagedError(path, error) from error
         return state
 
-    def _file(self, job: Stored, suffix: str) -> Path:
+    def file(self, job: Stored, suffix: str) -> Path:
+        """The path of a file of a job."""
         return self.path / f"{job.slug}.{suffix}"
 
-    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)
-        write_atomically(self.path / name, text.encode() + b"\n")
-
-
-def identity(experiment: Experiment, device: torch.device) -> dict[str, Any]:
-    """What two runs must share for one to continue the other, bit for bit."""
-    return {
-        "format": FORMAT,
-        "version": colangevin.__version__,
-        "commit": _commit(),
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "threads": torch.get_num_threads(),
-        # through JSON, so that what was stored compares with what is new
-        "experiment": json.loads(json.dumps(dataclasses.asdict(experiment))),
-    }
-
-
-def machine(device: torch.device) -> dict[str, Any]:
-    """Where it ran: for the reader, not for comparison."""
-    return {
-        "platform": platform.system(),
-        "processor": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "cuda": torch.version.cuda if device.type == "cuda" else None,
-    }
-
-
-def _commit() -> str | None:
-    """The commit of this source tree; None outside of one, ``+`` at the end when it was edited."""
-    here = Path(colangevin.__file__).parent
-    try:
-        answers = [
-            subprocess.run(
-                ["git", *words], cwd=here, capture_output=True, text=True, check=True
-            ).stdout.strip()
-            for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no", "."))
-        ]
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answers[0] + ("+" if answers[1] else "")
-
-
-def _difference(key: str, then: Any, now: Any) -> str:
-    """One line on a setting that differs; for an experiment, on what in it does."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        names = [name for name in now if then.get(name) != now[name]]
-        return "\n".join(_difference(f"{key}: {name}", then.get(name), now[name]) for name in names)
-    words = [text if len(text := repr(value)) <= 60 else text[:60] + "…" for value in (then, now)]
-    return f"    {key}: {words[0]} there, {words[1]} now"
+    def _write_record(self, record: Record) -> None:
+        write_json(self.path / "run.json", dataclasses.asdict(record))

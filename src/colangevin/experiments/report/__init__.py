@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from colangevin.experiments.disk import StoreError, write_atomically
 from colangevin.experiments.report import figures, page, tables
 from colangevin.experiments.report.results import load
-from colangevin.experiments.store import write_atomically
 
 __all__ = ["write"]
 
@@ -17,13 +17,31 @@ def write(folder: Path) -> Path:
 
     Returns:
         The path of the page.
+
+    Raises:
+        StoreError: when there is nothing to report on, or what is there is damaged or cannot be written to.
     """
     results = load(folder)
     pictures = figures.draw(results)
-    (folder / "figures").mkdir(exist_ok=True)
+    drawn = _figures_folder(folder)
     for name, svg in pictures.items():
-        write_atomically(folder / "figures" / name, svg)
+        write_atomically(drawn / name, svg)
     write_atomically(folder / "report.md", tables.markdown(results, list(pictures)).encode())
     path = folder / "report.html"
     write_atomically(path, page.html(results, folder).encode())
+    return path
+
+
+def _figures_folder(folder: Path) -> Path:
+    """Where the figures go: into the folder of results itself, wherever a link there may lead."""
+    path = folder / "figures"
+    if path.is_symlink():
+        raise StoreError(f"{path} is a link, and figures are written into the folder itself. Move it away.")
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"Could not make the folder {path} ({error.strerror or error}). Move what is there away, or make "
+            f"{folder} writable."
+        ) from error
     return path

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.offline import get_plotlyjs
 
+from colangevin.experiments.disk import readable_path
 from colangevin.experiments.measures import CURVES, MEASURES, over_runs, readable
 from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report import tables
@@ -58,7 +59,7 @@ Stochastic Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
 <nav><ul>{"".join(map(_link, results))}</ul></nav>
 </header>
 <main>{"".join(map(_section, results))}</main>
-<footer>This page: <code>colangevin report {escape(str(folder))}</code></footer>
+<footer>This page: <code>colangevin report {escape(readable_path(folder))}</code></footer>
 <script type="text/plain" id="plotly">{_packed(get_plotlyjs())}</script>
 <script type="text/plain" id="data">{_packed(data)}</script>
 <script>{script}</script>
@@ -74,7 +75,7 @@ def _packed(text: str) -> str:
 
 def _link(result: Result) -> str:
     experiment = result.experiment
-    return f'<li><a href="#{experiment.name}">{escape(experiment.title)}</a>{_chips(result)}</li>'
+    return f'<li><a href="#{escape(experiment.name)}">{escape(experiment.title)}</a>{_chips(result)}</li>'
 
 
 def _chips(result: Result) -> str:
@@ -91,14 +92,14 @@ def _section(result: Result) -> str:
         for each in result.parts
     )
     return f"""
-<section id="{experiment.name}">
+<section id="{escape(experiment.name)}">
 <h2>{escape(experiment.title)}</h2>
 <div class="controls">{_chips(result)}</div>
 <p>{escape(experiment.about)}</p>
 <dl>{facts}</dl>
-<pre>{escape(result.run["command"])}</pre>
+<pre>{escape(result.run.command)}</pre>
 {_claims(tables.claims(result))}
-<div data-plots="{experiment.name}"></div>
+<div data-plots="{escape(experiment.name)}"></div>
 {measured}
 </section>"""
 
@@ -114,7 +115,8 @@ def _claims(table: tables.Table) -> str:
                 f'<td data-head="{escape(head)}">{escape(cell)}</td>'
                 for head, cell in zip(table.head[2:-1], row[2:-1], strict=True)
             ),
-            f'<td class="verdict {_CLASSES.get(word, "open")}">{word} <small>{escape(why)}</small></td>',
+            f'<td class="verdict {_CLASSES.get(word, "open")}">{escape(word)} '
+            f"<small>{escape(why)}</small></td>",
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
@@ -156,7 +158,7 @@ def _data(results: Sequence[Result]) -> dict[str, Any]:
 def _part(each: PartResult) -> dict[str, Any]:
     arrays = each.arrays
     curves = {}
-    for name in CURVES.keys() & arrays.keys():
+    for name in [name for name in CURVES if name in arrays]:
         mean, std = over_runs(arrays[name].astype(float))
         curves[name] = {"mean": _rounded(mean.T), "std": _rounded(std.T)}
         if name.endswith("loss"):

@@ -1,7 +1,9 @@
 """The tables of a report, as rows of text, and as Markdown."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from colangevin.experiments.description import Experiment
 from colangevin.experiments.measures import MEASURES, summary
@@ -94,17 +96,17 @@ def numbers(result: Result, each: PartResult) -> Table:
 def facts(result: Result) -> list[tuple[str, str]]:
     """What was run, where and by what."""
     run, experiment = result.run, result.experiment
-    seconds = sum(run["seconds"].values())
-    commit = f", commit {run['commit'][:10]}{'+' * run['commit'].endswith('+')}" if run["commit"] else ""
+    seconds = sum(run.seconds.values())
+    commit = f", commit {run.commit[:10]}{'+' * run.commit.endswith('+')}" if run.commit else ""
     return [
         (
             "size",
             f"{experiment.runs} run{'' if experiment.runs == 1 else 's'} of each method, "
             f"{experiment.epochs:,} epochs, seed {experiment.seed}",
         ),
-        *([("small form", _sizes(experiment))] if "--quick" in run["command"].split() else []),
-        ("machine", f"{run['device']}, {run['machine']['platform']}"),
-        ("software", f"colangevin {run['version']}{commit}, torch {run['torch']}"),
+        *([("small form", _sizes(experiment))] if "--quick" in run.command.split() else []),
+        ("machine", f"{run.device}, {run.machine.get('platform')}"),
+        ("software", f"colangevin {run.version}{commit}, torch {run.torch}"),
         ("training time", f"{seconds:.0f} s"),
         *([("not complete", _named(result.missing))] if result.missing else []),
     ]
@@ -133,11 +135,12 @@ def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
     lines = ["# Results", "", summary_line(results), "", METHOD]
     for result in results:
         experiment = result.experiment
-        lines += ["", f"## {experiment.title}", "", f"{', '.join(experiment.covers)}. {experiment.about}", ""]
-        lines += [f"- {name}: {text}" for name, text in facts(result)]
-        lines += ["", "```console", result.run["command"], "```", "", *_lines(claims(result))]
+        about = f"{', '.join(experiment.covers)}. {_plain(experiment.about)}"
+        lines += ["", f"## {_plain(experiment.title)}", "", about, ""]
+        lines += [f"- {name}: {_plain(text)}" for name, text in facts(result)]
+        lines += ["", *_code(result.run.command), "", *_lines(claims(result))]
         for each in result.parts:
-            lines += ["", f"### {each.part.name}", "", *_lines(numbers(result, each))]
+            lines += ["", f"### {_plain(each.part.name)}", "", *_lines(numbers(result, each))]
         mine = [name for name in pictures if name.startswith(f"{experiment.name}.")]
         for name in mine:
             lines += ["", f"![{name.removesuffix('.svg')}](figures/{name})"]
@@ -155,5 +158,21 @@ METHOD = (
 
 
 def _lines(table: Table) -> list[str]:
-    rows = [table.head, ["---"] * len(table.head), *table.rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    head, *rows = [list(map(_plain, row)) for row in (table.head, *table.rows)]
+    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+
+
+# What Markdown reads as anything but itself; a colon before slashes and a point after www make links.
+_MARKS = re.compile(r"[\\`*_\[\]|~$#@!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is; not every dialect knows a backslash before what HTML uses."""
+    return escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
+
+
+def _code(command: str) -> list[str]:
+    """A command as a block, between more backticks than it has in a row."""
+    longest = max((len(run) for run in re.findall("`+", command)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}console", command, fence]
