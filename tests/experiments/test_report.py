@@ -1,10 +1,8 @@
 import base64
 import gzip
 import json
-import os
 import re
 import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
@@ -18,6 +16,7 @@ from colangevin.experiments.report import figures, tables
 from colangevin.experiments.report.results import load
 from colangevin.experiments.store import Folder
 from colangevin.experiments.verdicts import judge
+from tests.experiments.browser import PROBE_END, PROBE_START, browse
 from tests.experiments.conftest import Nobody
 from tests.experiments.tiny import experiment, networks
 
@@ -165,21 +164,9 @@ def test_results_of_another_format_are_refused(folder, tmp_path):
 
 
 # What a reader would do: wait for the plots, use every kind of control, look at what changed.
-PROBE = """
-<script>
-const errors = [];
-window.addEventListener("error", (e) => errors.push(e.message));
-window.addEventListener("unhandledrejection", (e) => errors.push(String(e.reason)));
-const complain = console.error;
-console.error = (...words) => { errors.push(words.join(" ")); complain(...words); };
-window.addEventListener("load", async () => {
-  const wait = async (name, test) => {
-    for (let i = 0; i < 1000 && !test(); i += 1) await new Promise((go) => setTimeout(go, 50));
-    if (!test()) errors.push("never came: " + name);
-  };
-  const get = (id) => document.getElementById(id);
-  const seen = {};
-  const use = (control, change) => { change(control); control.dispatchEvent(new Event("change")); };
+PROBE = (
+    PROBE_START
+    + """
   for (const id of ["four-turn-parts", "four-turn-curves", "four-turn-runs", "four-turn-boundary-0",
                     "four-turn-gradients", "two-turn-curves"]) {
     await wait(id, () => get(id)?.data);
@@ -221,48 +208,9 @@ window.addEventListener("load", async () => {
   seen.themeChanges = getComputedStyle(document.body).backgroundColor !== paper;
   seen.plotThemeChanges = curves.layout.font.color !== ink;
   seen.wide = document.documentElement.scrollWidth > window.innerWidth;
-  const out = document.createElement("pre");
-  out.id = "seen";
-  out.textContent = JSON.stringify({ ...seen, errors });
-  document.body.append(out);
-});
-</script>
 """
-
-
-def browse(report, probe, folder, width):
-    """What a probe sees of a page in a browser."""
-    browser = shutil.which("chromium")
-    if browser is None:
-        assert not os.environ.get("CI"), "chromium is not installed; .ci/run installs it"
-        pytest.skip("needs chromium: apt-get install chromium")
-    page = folder / "probe.html"
-    page.write_text(report.read_text().replace("<head>", "<head>" + probe, 1))
-    answer = subprocess.run(
-        [
-            browser,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--enable-logging=stderr",
-            f"--user-data-dir={folder / 'profile'}",
-            f"--window-size={width},900",
-            "--virtual-time-budget=100000",
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=True,
-    )
-    found = re.search(r'<pre id="seen">(.*?)</pre>', answer.stdout, re.DOTALL)
-    assert found, answer.stderr[-2000:]
-    seen = json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
-    assert seen.pop("errors") == []
-    assert not [line for line in answer.stderr.splitlines() if "CONSOLE" in line]
-    return seen
+    + PROBE_END
+)
 
 
 @pytest.mark.parametrize("width", [1200, 500])  # chromium lays out no narrower window
@@ -340,25 +288,17 @@ def test_a_method_without_a_run_has_no_verdict_and_no_button(tmp_path, small_dat
     assert browse(tmp_path / "report.html", BUTTONS, tmp_path, 1200) == {"buttons": ["SGD-m"]}
 
 
-_ENDING = """
-  const out = document.createElement("pre");
-  out.id = "seen";
-  out.textContent = JSON.stringify({ ...seen, errors });
-  document.body.append(out);
-});
-</script>
-"""
 BUTTONS = (
-    PROBE.partition("  for (const id of")[0]
+    PROBE_START
     + """
   await wait("curves", () => get("resnet34-curves")?.data);
   const buttons = [...get("resnet34-curves").closest(".card").querySelectorAll(".legend button")];
   seen.buttons = buttons.filter((button) => button.offsetParent).map((button) => button.textContent);
 """
-    + _ENDING
+    + PROBE_END
 )
 NETWORKS = (
-    PROBE.partition("  for (const id of")[0]
+    PROBE_START
     + """
   for (const id of ["parts", "curves", "runs", "spectra"]) await wait(id, () => get("resnet34-" + id)?.data);
   const spectra = get("resnet34-spectra"), curves = get("resnet34-curves");
@@ -373,7 +313,7 @@ NETWORKS = (
   seen.wordLayers = spectra.data[0].x.length;
   seen.wide = document.documentElement.scrollWidth > window.innerWidth;
 """
-    + _ENDING
+    + PROBE_END
 )
 
 

@@ -100,7 +100,7 @@ def _union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
                 return decode(kind, value, where)
             except ValueError as error:
                 reasons.append(str(error))
-    raise ValueError(" and ".join(reasons))
+    raise ValueError(" and ".join(dict.fromkeys(reasons)))
 
 
 def _tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:

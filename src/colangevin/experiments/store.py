@@ -184,10 +184,19 @@ class Folder:
 
         Yields:
             Whether it is ours; False when another process has it.
+
+        Raises:
+            StoreError: when there can be no lock.
         """
         path = self.path / f".{job.slug}.lock"
-        # a link that somebody put there would lock, or make, a file elsewhere
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            # a link that somebody put there would lock, or make, a file elsewhere
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StoreError(
+                f"Could not lock {path} ({error.strerror or error}). Make the folder writable, and move away "
+                "what is there under that name."
+            ) from error
         # the lock ends with the process, whatever becomes of it
         with os.fdopen(lock, "wb") as file:
             try:

@@ -22,8 +22,8 @@ def write(folder: Path) -> Path:
         StoreError: when there is nothing to report on, or what is there is damaged or cannot be written to.
     """
     results = load(folder)
-    pictures = figures.draw(results)
     drawn = _figures_folder(folder)
+    pictures = figures.draw(results)
     for name, svg in pictures.items():
         write_atomically(drawn / name, svg)
     write_atomically(folder / "report.md", tables.markdown(results, list(pictures)).encode())

@@ -74,7 +74,12 @@ def _svg(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     unindented = re.sub(rb"\n +", b"\n", buffer.getvalue())
-    return re.sub(rb' d="[^"]*"', lambda path: _shorter(path[0]), unindented)
+    return re.sub(rb'(<path\b[^>]*?)( d="[^"]*")', lambda path: path[1] + _shorter(path[2]), unindented)
+
+
+def _plain(text: str) -> str:
+    """Text in which matplotlib sees no formula."""
+    return text.replace("$", r"\$")
 
 
 def _shorter(path: bytes) -> bytes:
@@ -117,7 +122,7 @@ def _curves(each: PartResult) -> Figure:
                 # below zero there is no logarithm, one run has no deviation, and more bands hide each other
                 banded = name != "train_loss" and runs > 1 and len(each.methods) <= _MOST_BANDS
                 band = std[:, number] if banded else None
-                _line(axes, each.arrays["epochs"], mean[:, number], band, number, method)
+                _line(axes, each.arrays["epochs"], mean[:, number], band, number, _plain(method))
         axes.set(xlabel="epochs", title=title)
         if name == "train_loss":
             axes.set_yscale("log")
@@ -135,10 +140,10 @@ def _spectra(each: PartResult) -> Figure:
     x = np.arange(len(each.layers))
     for number, method in enumerate(each.methods):
         if each.done[number].any():
-            axes.plot(x, middle[number], color=colour(number), label=method, linewidth=1.2)
+            axes.plot(x, middle[number], color=colour(number), label=_plain(method), linewidth=1.2)
             axes.fill_between(x, low[number], high[number], color=colour(number), alpha=0.12, linewidth=0)
     axes.set_yscale("log")
-    axes.set_xticks(x, each.layers, rotation=90, fontsize=5)
+    axes.set_xticks(x, list(map(_plain, each.layers)), rotation=90, fontsize=5)
     axes.set(title="singular values: median, smallest to largest")
     _legend(figure)
     return figure
@@ -156,9 +161,10 @@ def _across(result: Result) -> Figure:
     """What counts most in the end, part by part."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    names = [each.part.name for each in result.parts]
+    names = [_plain(each.part.name) for each in result.parts]
     first = result.parts[0]
-    measure = next(each for each in ("lowest validation loss", "test accuracy") if each in first.values)
+    losses = all("lowest validation loss" in each.values for each in result.parts)
+    measure = "lowest validation loss" if losses else "test accuracy"
     for number, method in enumerate(first.methods):
         runs = np.stack([each.values[measure][number] for each in result.parts])
         mean, std = over_runs(runs)
@@ -168,7 +174,7 @@ def _across(result: Result) -> Figure:
             mean,
             std,
             color=colour(number),
-            label=method,
+            label=_plain(method),
             marker="o",
             markersize=3,
             linewidth=1,
@@ -202,7 +208,7 @@ def _boundaries(each: PartResult) -> Figure:
         )
         x, y = each.arrays["train_x"][0], each.arrays["train_y"][0]
         axes.scatter(x[:, 0], x[:, 1], c=y, cmap="coolwarm", s=3, linewidths=0, rasterized=True)
-        axes.set_title(f"{method}\n{each.values['test accuracy'][number, 0]:.1f} %", fontsize=8)
+        axes.set_title(f"{_plain(method)}\n{each.values['test accuracy'][number, 0]:.1f} %", fontsize=8)
     return figure
 
 
@@ -213,7 +219,7 @@ def _curvature(each: PartResult) -> Figure:
     for number, runs in enumerate(each.values["curvature"]):
         heights = number + 0.25 * np.linspace(-1, 1, len(runs))
         axes.scatter(runs, heights, color=colour(number), s=8, linewidths=0, rasterized=True)
-    axes.set_yticks(range(len(each.methods)), each.methods)
+    axes.set_yticks(range(len(each.methods)), list(map(_plain, each.methods)))
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set(xlabel="mean curvature of the decision boundary, a point for each run")
@@ -231,7 +237,7 @@ def _gradients(each: PartResult) -> Figure:
                 places,
                 each.arrays["gradient_mean"][number, line],
                 color=colour(number),
-                label=method,
+                label=_plain(method),
                 linewidth=0.9,
             )
         axes.set(xlabel=("x, at y = 0", "y, at x = 0")[line], title="|gradient of the prediction|")

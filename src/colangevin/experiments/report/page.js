@@ -41,6 +41,8 @@
     node.append(make("div", { class: "head" }, make("h3", {}, title), make("div", { class: "controls" }, ...controls)));
     return node;
   };
+  // Plotly reads tags, entities, %{...} and $formulas$ in what it shows.
+  const plain = (text) => text.replace(/[&<>%$]/g, (c) => `&#${c.charCodeAt(0)};`);
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
   const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -115,7 +117,7 @@
       const [key, title, scale] = shownCurves[which];
       const curve = part.curves[key];
       const lines = [], bands = [];
-      part.methods.forEach((name, i) => {
+      part.methods.map(plain).forEach((name, i) => {
         if (state.hidden.has(i) || !finite(curve.mean[i]).length) return;
         const times = (v, factor) => (v === null ? null : v * factor);
         const y = curve.mean[i].map((v) => times(v, scale));
@@ -154,12 +156,12 @@
   const axisTitle = (name) => name + (data.measures[name].unit ? `, ${data.measures[name].unit}` : "");
 
   const runsCard = (experiment, state) => {
-    const names = Object.keys(data.measures).filter((name) => name in experiment.parts[0].values);
+    const names = Object.keys(data.measures).filter((name) => experiment.parts.every((part) => name in part.values));
     let which = 0;
     const div = plot(`${experiment.name}-runs`, () => {
       const part = experiment.parts[state.part];
       const name = names[which];
-      const traces = part.methods.map((method, i) => ({
+      const traces = part.methods.map(plain).map((method, i) => ({
         type: "box", name: method, y: part.values[name][i], boxpoints: "all", jitter: 0.5, pointpos: 0,
         marker: { color: colour(i), size: 4, opacity: 0.7 }, line: { color: colour(i), width: 1 },
         fillcolor: faint(colour(i)), text: part.values[name][i].map((_, run) => `run ${run + 1}`),
@@ -178,15 +180,15 @@
   };
 
   const partsCard = (experiment, state) => {
-    const names = Object.keys(data.measures).filter((name) => name in experiment.parts[0].values);
+    const names = Object.keys(data.measures).filter((name) => experiment.parts.every((part) => name in part.values));
     let which = 0;
     const div = plot(`${experiment.name}-parts`, () => {
       const name = names[which];
       const parts = experiment.parts;
-      const traces = parts[0].methods.map((method, i) => {
+      const traces = parts[0].methods.map(plain).map((method, i) => {
         const runs = parts.map((part) => finite(part.values[name][i]));
         return {
-          type: "scatter", mode: "lines+markers", name: method, x: parts.map((part) => part.name),
+          type: "scatter", mode: "lines+markers", name: method, x: parts.map((part) => plain(part.name)),
           y: runs.map((values) => (values.length ? mean(values) : null)),
           error_y: { type: "data", array: runs.map(deviation), thickness: 1, width: 3 },
           line: { color: colour(i), dash: dash(i) },
@@ -271,7 +273,7 @@
       const { edge, mean: values } = part.gradients;
       const points = values[0][0].length;
       const x = Array.from({ length: points }, (_, i) => -edge + (2 * edge * i) / (points - 1));
-      const traces = part.methods.map((name, i) => ({
+      const traces = part.methods.map(plain).map((name, i) => ({
         type: "scatter", mode: "lines", name, x, y: values[i][line], line: { color: colour(i), dash: dash(i), width: 1.5 },
         hovertemplate: "%{x:.2f}: %{y:.3g}<extra>" + name + "</extra>",
       }));
@@ -293,8 +295,8 @@
     const div = plot(`${experiment.name}-spectra`, () => {
       const part = experiment.parts[state.part];
       const { layers, lines } = part.spectra;
-      const traces = part.methods.map((name, i) => ({
-        type: "scatter", mode: "lines", name, x: layers, y: lines[which][i],
+      const traces = part.methods.map(plain).map((name, i) => ({
+        type: "scatter", mode: "lines", name, x: layers.map(plain), y: lines[which][i],
         line: { color: colour(i), dash: dash(i), width: 1.5 },
         hovertemplate: "%{x}: %{y:.3g}<extra>" + name + "</extra>",
       }));
@@ -311,7 +313,7 @@
   // ---- the page --------------------------------------------------------------------------------
 
   for (const experiment of data.experiments) {
-    const place = document.querySelector(`[data-plots="${experiment.name}"]`);
+    const place = document.querySelector(`[data-plots="${CSS.escape(experiment.name)}"]`);
     const state = { part: 0, hidden: new Set(), divs: [], legends: [] };
     if (experiment.parts.length > 1) {
       place.append(partsCard(experiment, state));
