@@ -44,13 +44,15 @@ class Sheet:
     def __init__(self, folder: Path, device: str, machine: dict[str, object]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"{device}.csv"
-        (folder / f"{device}.json").write_text(json.dumps(machine, indent=2, ensure_ascii=False) + "\n")
-        with self._path.open("w", newline="") as file:
+        (folder / f"{device}.json").write_text(
+            json.dumps(machine, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        with self._path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerow([column.name for column in fields(Row)])
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows; they are on disk when this returns."""
-        with self._path.open("a", newline="") as file:
+        with self._path.open("a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             for row in rows:
                 writer.writerow([_cell(value) for value in asdict(row).values()])
@@ -68,7 +70,7 @@ def load(path: Path) -> list[Row]:
         return []
     numbers = {column.name for column in fields(Row) if "float" in str(column.type)}
     rows = []
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         for cells in csv.DictReader(file):
             values: dict[str, object] = dict(cells)
             for name in numbers:
@@ -80,5 +82,5 @@ def load(path: Path) -> list[Row]:
 
 def load_machine(path: Path) -> dict[str, object]:
     """What was remembered of the machine."""
-    machine: dict[str, object] = json.loads(path.read_text())
+    machine: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
     return machine

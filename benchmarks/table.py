@@ -118,7 +118,7 @@ def pages() -> dict[Path, str]:
     """The READMEs with the tables that the stored results give."""
     result = {}
     for path, front in ((_ROOT / "README.md", True), (FOLDER.parent / "README.md", False)):
-        before, _, rest = path.read_text().partition(BEGIN)
+        before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         _, _, after = rest.partition(END)
         result[path] = f"{before}{BEGIN}\n{render(front=front)}\n{END}{after}"
     return result
@@ -127,7 +127,7 @@ def pages() -> dict[Path, str]:
 def main() -> None:
     """Write the tables into the READMEs."""
     for path, text in pages().items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         print(f"wrote the table in {path.relative_to(_ROOT)}")
 
 

@@ -69,7 +69,7 @@ def render(folder: Path = FOLDER) -> str:
     path = folder / "sampling.csv"
     if not path.exists():
         return "No results are stored."
-    about = json.loads((folder / "sampling.json").read_text())
+    about = json.loads((folder / "sampling.json").read_text(encoding="utf-8"))
     lines = [
         f"{about['device']}, {about['threads']} thread(s), {about['seconds']:g} s each, load of the machine "
         f"{about['load_before']:.1f} before and {_load(about)} after, torch {about['torch']}, "
@@ -79,7 +79,7 @@ def render(folder: Path = FOLDER) -> str:
         "|---|---|---:|---:|---|---:|---:|",
     ]
     last = ""
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             name = f"{row['target']}: {float(row['exact']):.4f}"
             result = f"{row['mean']} ± {row['error']}" if row["mean"] else row["note"]
@@ -104,7 +104,7 @@ def _load(about: dict[str, float]) -> str:
 
 def page() -> str:
     """The README with the table that the stored results give."""
-    before, _, rest = _PAGE.read_text().partition(BEGIN)
+    before, _, rest = _PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{render()}\n{END}{after}"
 
@@ -138,8 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "load_before": os.getloadavg()[0],
     }
     description = options.out / "sampling.json"
-    description.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
-    with (options.out / "sampling.csv").open("w", newline="") as file:
+    description.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with (options.out / "sampling.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([column.name for column in fields(Row)])
         for target in TARGETS:
@@ -149,9 +149,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 file.flush()
                 print(*_cells(row), sep="  ", flush=True)
     about["load_after"] = os.getloadavg()[0]
-    description.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    description.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.out == FOLDER:
-        _PAGE.write_text(page())
+        _PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The command line, ``colangevin`` or ``python -m colangevin``."""
 
+import io
 import sys
 
 __all__ = ["main"]
@@ -7,6 +8,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; without the extra ``experiments`` say how to get it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows question marks
     try:
         from colangevin.experiments.cli import app
 

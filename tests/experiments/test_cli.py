@@ -1,10 +1,6 @@
-import os
 import random
-import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,40 +8,8 @@ from typer.testing import CliRunner
 from colangevin import experiments
 from colangevin.experiments import catalogue, cli, images, plane
 from colangevin.experiments.resnet import ResNet34
+from tests.experiments.command_line import contents, finish, start, wait_for
 from tests.experiments.tiny import experiment
-
-# The command line with a tiny experiment for fig4, a checkpoint after every epoch and a coarse grid.
-TINY = """
-import sys
-from colangevin.experiments import catalogue, cli, plane, runner
-from tests.experiments.tiny import experiment
-catalogue.EXPERIMENTS = (experiment(parts=2, epochs=12, points=4),)
-runner.CHECKPOINT_SECONDS = 0.0
-plane.GRID, plane.PICTURE = 60, 12
-cli.app(sys.argv[1:])
-"""
-ROOT = Path(__file__).parents[2]
-
-
-def start(*words):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), *sys.path])}
-    return subprocess.Popen(
-        [sys.executable, "-c", TINY, *map(str, words)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def finish(process):
-    text, _ = process.communicate(timeout=100)
-    return process.returncode, text
-
-
-def contents(folder):
-    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.name != "run.json"}
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +18,6 @@ def whole(tmp_path_factory):
     status, text = finish(start("run", "fig4", "--out", out))
     assert status == 0, text
     return contents(out / "four-turn")
-
-
-def wait_for(arrived, process):
-    while not arrived():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize(
@@ -85,20 +43,6 @@ def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bytes(whole,
     status, text = finish(process)
     assert status == 0, text
     assert kills
-    assert contents(folder) == whole
-
-
-def test_ctrl_c_saves_and_says_how_to_go_on(whole, tmp_path):
-    folder = tmp_path / "four-turn"
-    process = start("run", "fig4", "--out", tmp_path)
-    wait_for((folder / "part-1.pt").exists, process)
-    process.send_signal(signal.SIGINT)
-    status, text = finish(process)
-    assert status == 130, text
-    assert f"Stopped and saved. To go on:\n    colangevin run four-turn --out {tmp_path} --resume" in text
-    assert (folder / "part-1.pt").exists()
-    status, text = finish(start("run", "fig4", "--out", tmp_path, "--resume"))
-    assert status == 0, text
     assert contents(folder) == whole
 
 

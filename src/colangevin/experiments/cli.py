@@ -1,9 +1,6 @@
 """``colangevin list``, ``run`` and ``report``."""
 
 import shlex
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -13,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from colangevin.experiments import display, runner
+from colangevin.experiments import display, interrupts, runner
 from colangevin.experiments.catalogue import EXPERIMENTS, find
 from colangevin.experiments.description import Experiment
-from colangevin.experiments.disk import StoreError
+from colangevin.experiments.disk import StoreError, as_utf8
 from colangevin.experiments.jobs import Job, jobs
 from colangevin.experiments.sources import DataError
 from colangevin.experiments.store import Folder
@@ -29,9 +26,6 @@ app = typer.Typer(
     help="The experiments of 'Better Training using Weight-Constrained Stochastic Dynamics' (ICML 2021).",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-# 128 + SIGINT, as shells have it
-_INTERRUPTED = 130
 
 
 def _say(text: str) -> None:
@@ -81,27 +75,32 @@ def run(
         str, typer.Option(help="Only jobs whose names match this glob, as '*: SGD-m, run 1'.")
     ] = "*",
 ) -> None:
-    """Train, measure and store. Ctrl-C saves; --resume goes on, bit for bit as if nothing had happened."""
+    """Train, measure and store. Ctrl-C, SIGTERM and SIGHUP save; --resume goes on, bit for bit."""
     try:
-        chosen = list(dict.fromkeys(map(find, names)))
+        found = dict.fromkeys(map(find, names))
+        chosen = [experiment.resized(runs, epochs, quick=quick) for experiment in found]
     except KeyError as error:
         _fail(str(error.args[0]))
-    place = _device(device)
-    with _interrupts() as interrupted:
-        for original in chosen:
-            experiment = original.resized(runs, epochs, quick=quick)
-            command = _command(original.name, runs, epochs, device, out, quick, only)
-            folder = Folder(out, experiment.name)
-            asked = _matching(experiment, only)
+    except ValueError as error:
+        _fail(f"--runs: {error}")
+    place, only = _device(device), as_utf8(only)
+    with interrupts.noted() as interrupted:
+        for experiment in chosen:
+            command = _command(experiment.name, runs, epochs, device, out, quick, only)
+            going_on = f"To go on:\n    {shlex.join([*command, '--resume'])}"
+            folder, asked = Folder(out, experiment.name), _matching(experiment, only)
             try:
                 folder.open(experiment, place, command, resume=resume)
                 with display.watch(experiment, Console()) as screen:
                     complete = runner.run(experiment, folder, place, screen, interrupted, only)
             except (StoreError, DataError) as error:
                 _fail(str(error))
+            except KeyboardInterrupt:
+                _say(f"Stopped at once, without what came after the last save. {going_on}")
+                raise typer.Exit(interrupted.status) from None
             if not complete:
-                _say(f"Stopped and saved. To go on:\n    {shlex.join([*command, '--resume'])}")
-                raise typer.Exit(_INTERRUPTED)
+                _say(f"Stopped and saved. {going_on}")
+                raise typer.Exit(interrupted.status)
             if elsewhere := [job.name for job in asked if not folder.done(job)]:
                 _say(f"{experiment.name}: other processes are at {'; '.join(elsewhere)}")
             _say(f"{experiment.name}: results in {folder.path}")
@@ -136,24 +135,6 @@ def _device(name: str | None) -> torch.device:
     if name == "cuda" and not cuda:
         raise typer.BadParameter("torch finds no CUDA device here; use cpu.", param_hint="--device")
     return torch.device(name)
-
-
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed: once to finish the epoch and save, twice to stop at once."""
-    pressed = False
-
-    def note(*_: object) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @app.command("report")

@@ -12,8 +12,8 @@ from colangevin.files import write_whole
 __all__ = [
     "DamagedError",
     "StoreError",
+    "as_utf8",
     "read_json",
-    "readable_path",
     "whole",
     "write_atomically",
     "write_json",
@@ -44,9 +44,9 @@ class DamagedError(StoreError):
         )
 
 
-def readable_path(path: Path | str) -> str:
-    """A path as text that can be written; bytes that are no UTF-8 are replaced."""
-    return os.fsencode(path).decode("utf-8", "replace")
+def as_utf8(word: Path | str) -> str:
+    """A path or a word of the command line as text that can be written, whatever the locale made of it."""
+    return os.fsencode(word).decode("utf-8", "replace")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

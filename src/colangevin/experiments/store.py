@@ -33,8 +33,8 @@ from colangevin.experiments.description import Experiment
 from colangevin.experiments.disk import (
     DamagedError,
     StoreError,
+    as_utf8,
     read_json,
-    readable_path,
     whole,
     write_atomically,
     write_json,
@@ -82,7 +82,7 @@ class Folder:
         Raises:
             StoreError: when results are there that may not or do not fit; when the folder cannot be written.
         """
-        now = new_record(experiment, device, shlex.join(map(readable_path, command)))
+        now = new_record(experiment, device, shlex.join(map(as_utf8, command)))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.offline import get_plotlyjs
 
-from colangevin.experiments.disk import readable_path
+from colangevin.experiments.disk import as_utf8
 from colangevin.experiments.measures import CURVES, MEASURES, over_runs, readable
 from colangevin.experiments.plane import EDGES, LEVELS
 from colangevin.experiments.report import tables
@@ -59,7 +59,7 @@ Stochastic Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
 <nav><ul>{"".join(map(_link, results))}</ul></nav>
 </header>
 <main>{"".join(map(_section, results))}</main>
-<footer>This page: <code>colangevin report {escape(readable_path(folder))}</code></footer>
+<footer>This page: <code>colangevin report {escape(as_utf8(folder))}</code></footer>
 <script type="text/plain" id="plotly">{_packed(get_plotlyjs())}</script>
 <script type="text/plain" id="data">{_packed(data)}</script>
 <script>{script}</script>
