@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-# A checkpoint after every epoch, a coarse grid; a file that is opened in the encoding of the locale is an error.
+# A checkpoint after every epoch, a coarse grid; to open a file in the encoding of the locale is an error.
 TINY = """
 import sys, warnings
 warnings.filterwarnings("error", category=EncodingWarning, module="colangevin")
