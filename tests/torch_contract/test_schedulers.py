@@ -1,0 +1,152 @@
+"""Torch's learning rate schedulers: the optimizer follows them, and both resume together."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer, lr_scheduler
+from torch.optim.swa_utils import SWALR
+from torch.testing._internal.common_utils import parametrize
+
+from tests.optim_db import Problem, assert_identical, snapshot, train
+from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
+
+Scheduler = lr_scheduler.LRScheduler
+STEPS = 5
+
+
+def halved(step: int) -> float:
+    return 0.5**step
+
+
+def damped(step: int) -> float:
+    return 0.9
+
+
+def sequential(opt: Optimizer) -> Scheduler:
+    parts = [lr_scheduler.ConstantLR(opt, 0.5, 2), lr_scheduler.ExponentialLR(opt, 0.7)]
+    return lr_scheduler.SequentialLR(opt, parts, milestones=[2])
+
+
+def chained(opt: Optimizer) -> Scheduler:
+    return lr_scheduler.ChainedScheduler([lr_scheduler.LinearLR(opt), lr_scheduler.ExponentialLR(opt, 0.7)])
+
+
+SCHEDULERS: dict[str, Callable[[Optimizer], Scheduler]] = {
+    "StepLR": lambda opt: lr_scheduler.StepLR(opt, 2, 0.5),
+    "MultiStepLR": lambda opt: lr_scheduler.MultiStepLR(opt, [1, 3], 0.5),
+    "ConstantLR": lambda opt: lr_scheduler.ConstantLR(opt, 0.5, 2),
+    "LinearLR": lr_scheduler.LinearLR,
+    "ExponentialLR": lambda opt: lr_scheduler.ExponentialLR(opt, 0.8),
+    "PolynomialLR": lambda opt: lr_scheduler.PolynomialLR(opt, 8),
+    "CosineAnnealingLR": lambda opt: lr_scheduler.CosineAnnealingLR(opt, 8),
+    "CosineAnnealingWarmRestarts": lambda opt: lr_scheduler.CosineAnnealingWarmRestarts(opt, 3),
+    "LambdaLR": lambda opt: lr_scheduler.LambdaLR(opt, halved),
+    "MultiplicativeLR": lambda opt: lr_scheduler.MultiplicativeLR(opt, damped),
+    "CyclicLR": lambda opt: lr_scheduler.CyclicLR(opt, 0.01, 0.1, 2, cycle_momentum=False),
+    "OneCycleLR": lambda opt: lr_scheduler.OneCycleLR(opt, 0.1, total_steps=12, cycle_momentum=False),
+    "SequentialLR": sequential,
+    "ChainedScheduler": chained,
+    "SWALR": lambda opt: SWALR(opt, swa_lr=0.01, anneal_epochs=3),
+}
+
+
+def course(problem: Problem, opt: Optimizer, scheduler: Scheduler, steps: int) -> list[list[float]]:
+    """Train under a scheduler; the rates in use."""
+    rates = []
+    for _ in range(steps):
+        rates.append([float(group["lr"]) for group in opt.param_groups])
+        train(problem, opt, 1)
+        scheduler.step()
+    return rates
+
+
+class TestSchedulers(TestCase):
+    @parametrize("scheduler", list(SCHEDULERS))
+    @each_info
+    def test_the_rates_are_used(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
+    ) -> None:
+        """A run under a scheduler is the run whose rates were written into the groups by hand."""
+        for lr in (0.05, torch.tensor(0.05, dtype=torch.float64)):
+            problem, opt = optim_info.start(device, dtype, **{**optim_info.noisy_options, "lr": lr})
+            rates = course(problem, opt, SCHEDULERS[scheduler](opt), STEPS)
+            assert len({rate for rate, _ in rates}) > 1
+            other, other_opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+            for rates_of_groups in rates:
+                for group, rate in zip(other_opt.param_groups, rates_of_groups, strict=True):
+                    group["lr"] = rate
+                train(other, other_opt, 1)
+            assert_identical(dict(problem.state_dict()), dict(other.state_dict()))
+
+    @parametrize("scheduler", list(SCHEDULERS))
+    @each_info
+    def test_tensor_rates_follow_the_same_course(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
+    ) -> None:
+        """Also where the groups were given one and the same tensor."""
+        courses = []
+        for lr in (0.05, torch.tensor(0.05, dtype=torch.float64)):
+            problem, opt = optim_info.start(device, dtype, lr=lr)
+            courses.append(course(problem, opt, SCHEDULERS[scheduler](opt), STEPS))
+        torch.testing.assert_close(*map(torch.tensor, courses))
+
+    @parametrize("scheduler", list(SCHEDULERS))
+    @each_info
+    def test_both_resume(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
+    ) -> None:
+        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        schedule = SCHEDULERS[scheduler](opt)
+        course(problem, opt, schedule, 2)
+        saved = copy.deepcopy((problem.state_dict(), opt.state_dict(), schedule.state_dict()))
+        other, other_opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        other_schedule = SCHEDULERS[scheduler](other_opt)
+        for each, state in zip((other, other_opt, other_schedule), saved, strict=True):
+            each.load_state_dict(state)
+        assert course(other, other_opt, other_schedule, 3) == course(problem, opt, schedule, 3)
+        assert_identical(snapshot(other_opt), snapshot(opt))
+
+    @each_info
+    def test_a_plateau(self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo) -> None:
+        for problem, opt in optim_info.starts(device, dtype):
+            scheduler = lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=0)
+            rate = float(opt.param_groups[0]["lr"])
+            for expected in (rate, rate / 2, rate / 4):
+                train(problem, opt, 1)
+                scheduler.step(1.0)  # no better than before
+                assert [float(group["lr"]) for group in opt.param_groups] == [expected, expected]
+            train(problem, opt, 1)
+
+    @parametrize("scheduler", ["CyclicLR", "OneCycleLR"])
+    @each_info
+    def test_cycled_momentum(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
+    ) -> None:
+        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        bounds = {"base_momentum": 0.7, "max_momentum": 0.95}
+        build: dict[str, Callable[[], Any]] = {
+            "CyclicLR": lambda: lr_scheduler.CyclicLR(opt, 0.01, 0.1, 2, **bounds),
+            "OneCycleLR": lambda: lr_scheduler.OneCycleLR(opt, 0.1, total_steps=6, **bounds),
+        }
+        schedule = build[scheduler]()
+        momenta = []
+        for _ in range(5):
+            momenta.append(opt.param_groups[0]["momentum"])
+            train(problem, opt, 1)
+            schedule.step()
+        assert min(momenta) < 0.75 < 0.9 < max(momenta)
+
+    @each_info
+    def test_a_group_of_its_own_rate_keeps_the_ratio(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
+    ) -> None:
+        problem = optim_info.problem(device, dtype)
+        weight, bias = problem.groups()
+        opt = optim_info.build([weight, {**bias, "lr": 0.01}], lr=0.04)
+        rates = course(problem, opt, lr_scheduler.ExponentialLR(opt, 0.5), 3)
+        assert rates == [[0.04, 0.01], [0.02, 0.005], [0.01, 0.0025]]
+
+
+on_the_cpu(TestSchedulers, globals())
