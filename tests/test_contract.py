@@ -1,4 +1,7 @@
-"""What every optimizer promises as a ``torch.optim.Optimizer``, over the table of ``optim_db``."""
+"""What every optimizer promises as a ``torch.optim.Optimizer``, over the table of ``optim_db``.
+
+What torch's own tests ask besides, of every optimizer there is, is in ``torch_contract/``.
+"""
 
 import copy
 import io
@@ -371,16 +374,6 @@ def test_every_option_may_differ_by_group() -> None:
         assert_identical(weight.detach(), group["params"][0].detach())
 
 
-@each_optimizer
-def test_tensor_lr_equals_number(optimizer: OptimizerCase) -> None:
-    problem, opt = start(optimizer, by_id("sphere"))
-    lr = torch.tensor(optimizer.options["lr"], dtype=torch.float64)
-    other, other_opt = start(optimizer, by_id("sphere"), lr=lr)
-    train(problem, opt, 2)
-    train(other, other_opt, 2)
-    assert_identical(other.state_dict()["weight"], problem.state_dict()["weight"])
-
-
 def test_tied_weights_move_once() -> None:
     torch.manual_seed(0)
     embedding, head = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False)
@@ -720,71 +713,6 @@ def test_implicit_function_with_tensors_of_its_own_dtype() -> None:
 
 
 # ---- torch's own machinery ------------------------------------------------------------------------
-
-
-def test_hooks_run_around_the_step() -> None:
-    problem, opt = start(OBA, by_id("circle"))
-    seen: list[tuple[str, bool]] = []
-    before = problem.weight.detach().clone()
-
-    def watch(name: str) -> object:
-        return lambda *_: seen.append((name, torch.equal(problem.weight, before)))
-
-    opt.register_step_pre_hook(watch("pre"))
-    opt.register_step_post_hook(watch("post"))
-    problem.backward()
-    opt.step()
-    assert seen == [("pre", True), ("post", False)]
-
-
-def schedulers() -> list[object]:
-    module = torch.optim.lr_scheduler
-    return [
-        pytest.param(lambda opt: module.StepLR(opt, 2, 0.5), id="StepLR"),
-        pytest.param(lambda opt: module.CosineAnnealingLR(opt, 5), id="CosineAnnealingLR"),
-        pytest.param(lambda opt: module.LambdaLR(opt, lambda step: step / 5), id="LambdaLR from 0"),
-        pytest.param(
-            lambda opt: module.OneCycleLR(opt, 0.1, total_steps=8, cycle_momentum=False), id="OneCycleLR"
-        ),
-    ]
-
-
-ONE_OF_EACH = [by_id(id) for id in ("free", "circle", "sphere-slack", "orthogonal-tall", "implicit")]
-
-
-@pytest.mark.parametrize("scheduler", schedulers())
-@pytest.mark.parametrize("constraint", ONE_OF_EACH, ids=lambda case: case.id)
-@each_optimizer
-def test_schedulers(optimizer: OptimizerCase, constraint: ConstraintCase, scheduler: object) -> None:
-    problem, opt = start(optimizer, constraint)
-    schedule = scheduler(opt)
-    rates = []
-    for _ in range(5):
-        rates.append(opt.param_groups[0]["lr"])
-        before = problem.weight.detach().clone()
-        train(problem, opt, 1)
-        if rates[-1] == 0:
-            torch.testing.assert_close(problem.weight.detach(), before)
-        else:
-            assert not torch.equal(problem.weight, before)
-        schedule.step()
-    assert len(set(rates)) > 1
-
-
-@each_constraint
-def test_one_cycle_moves_the_momentum(constraint: ConstraintCase) -> None:
-    problem, opt = start(by_id("sgd-momentum"), constraint)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        opt, 0.1, total_steps=8, base_momentum=0.7, max_momentum=0.95
-    )
-    momenta = []
-    for _ in range(8):
-        train(problem, opt, 1)
-        momenta.append(opt.param_groups[0]["momentum"])
-        if len(momenta) < 8:
-            schedule.step()
-    assert min(momenta) == pytest.approx(0.7, abs=0.05)
-    assert max(momenta) == pytest.approx(0.95)
 
 
 @each_constraint

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
 from torch.optim import Optimizer, lr_scheduler
 from torch.testing._internal.common_device_type import instantiate_device_type_tests
 from torch.testing._internal.common_methods_invocations import DecorateInfo
@@ -134,7 +133,9 @@ class ConstrainedInfo(OptimizerInfo):
                 print("options:", given.desc)  # the last one is shown when a test fails
                 yield given.kwargs
 
-    def starts(self, device: str, dtype: torch.dtype, **overrides: Any) -> Iterator[tuple[Problem, Optimizer]]:
+    def starts(
+        self, device: str, dtype: torch.dtype, **overrides: Any
+    ) -> Iterator[tuple[Problem, Optimizer]]:
         """A fresh problem and its optimizer for each set of options."""
         for options in self.option_sets():
             yield self.start(device, dtype, **{**options, **overrides})
@@ -147,6 +148,10 @@ class ConstrainedInfo(OptimizerInfo):
     def problem(self, device: str, dtype: torch.dtype, seed: int = 0) -> Problem:
         """A fresh problem; another seed gives another one."""
         return Problem(self.constraint, dtype, seed).to(device)
+
+    def noisy_start(self, device: str, dtype: torch.dtype) -> tuple[Problem, Optimizer]:
+        """A fresh problem and an optimizer that has all there is to remember."""
+        return self.start(device, dtype, **self.noisy_options)
 
     def build(self, groups: Any, **options: Any) -> Optimizer:
         return self.optim_cls(groups, **{**self.options, **options})

@@ -66,7 +66,7 @@ class TestCopies(TestCase):
     ) -> None:
         for stage in STAGES:
             print("stage:", stage.__name__)
-            problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+            problem, opt = optim_info.noisy_start(device, dtype)
             stage(problem, opt)
             before = snapshot(opt)
             other, other_opt = copied(copied((problem, opt)))
@@ -103,7 +103,7 @@ class TestCopies(TestCase):
     def test_a_copied_scheduler_moves_the_copy(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        problem, opt = optim_info.noisy_start(device, dtype)
         scheduler = lr_scheduler.StepLR(opt, 1, 0.5)
         train(problem, opt, 1)
         scheduler.step()
@@ -122,7 +122,7 @@ class TestCopies(TestCase):
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
         """Weights and state are freed when the last name goes, without waiting for the garbage collector."""
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        problem, opt = optim_info.noisy_start(device, dtype)
         scheduler = lr_scheduler.LambdaLR(opt, lambda step: 1.0)
         train(problem, opt, 2)
         scheduler.step()
@@ -141,7 +141,7 @@ class TestCopies(TestCase):
     def test_diagnostics_of_a_copy(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        problem, opt = optim_info.noisy_start(device, dtype)
         train(problem, opt, 1)
         other = copy.deepcopy(opt)
         for measure in (cl.diagnostics.violation, cl.diagnostics.cotangency):

@@ -1,6 +1,7 @@
 """A step goes down the loss, or up when asked to, whatever the options, layouts and kinds of parameters."""
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +36,7 @@ class TestDirection(TestCase):
             before = problem().item()
             for _ in range(STEPS):
                 if way == "closure":
-                    assert opt.step(lambda: evaluate(problem)).requires_grad
+                    assert opt.step(partial(evaluate, problem)).requires_grad
                 else:
                     evaluate(problem)
                     opt.step()

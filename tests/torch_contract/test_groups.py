@@ -208,7 +208,7 @@ class TestExchanged(TestCase):
     def test_all_parameters_and_the_whole_state(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        """As torch's stateless step does: put another model's parameters and state in, step, take them out."""
+        """As torch's stateless step does: with another model's parameters and state."""
         for (problem, opt), (other, other_opt), (alone, alone_opt) in zip(
             *(optim_info.starts(device, dtype) for _ in range(3)), strict=True
         ):

@@ -1,11 +1,12 @@
 """Torch's learning rate schedulers: the optimizer follows them, and both resume together."""
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.optim import Optimizer, lr_scheduler
+from torch.optim import SGD, Optimizer, lr_scheduler
 from torch.optim.swa_utils import SWALR
 from torch.testing._internal.common_utils import parametrize
 
@@ -13,11 +14,12 @@ from tests.optim_db import Problem, assert_identical, snapshot, train
 from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
 
 Scheduler = lr_scheduler.LRScheduler
-STEPS = 5
+LR = 0.05
+STEPS = 4
 
 
-def halved(step: int) -> float:
-    return 0.5**step
+def rising(step: int) -> float:
+    return step / STEPS
 
 
 def damped(step: int) -> float:
@@ -42,7 +44,7 @@ SCHEDULERS: dict[str, Callable[[Optimizer], Scheduler]] = {
     "PolynomialLR": lambda opt: lr_scheduler.PolynomialLR(opt, 8),
     "CosineAnnealingLR": lambda opt: lr_scheduler.CosineAnnealingLR(opt, 8),
     "CosineAnnealingWarmRestarts": lambda opt: lr_scheduler.CosineAnnealingWarmRestarts(opt, 3),
-    "LambdaLR": lambda opt: lr_scheduler.LambdaLR(opt, halved),
+    "LambdaLR from 0": lambda opt: lr_scheduler.LambdaLR(opt, rising),
     "MultiplicativeLR": lambda opt: lr_scheduler.MultiplicativeLR(opt, damped),
     "CyclicLR": lambda opt: lr_scheduler.CyclicLR(opt, 0.01, 0.1, 2, cycle_momentum=False),
     "OneCycleLR": lambda opt: lr_scheduler.OneCycleLR(opt, 0.1, total_steps=12, cycle_momentum=False),
@@ -62,69 +64,81 @@ def course(problem: Problem, opt: Optimizer, scheduler: Scheduler, steps: int) -
     return rates
 
 
+@functools.cache
+def rates_of_sgd(scheduler: str) -> list[list[float]]:
+    """The course of the rates of torch's SGD."""
+    opt = SGD([{"params": [torch.ones(1)]}, {"params": [torch.ones(1)]}], lr=LR)
+    schedule = SCHEDULERS[scheduler](opt)
+    rates = []
+    for _ in range(STEPS):
+        rates.append([group["lr"] for group in opt.param_groups])
+        opt.step()
+        schedule.step()
+    assert len({rate for rate, _ in rates}) > 1
+    return rates
+
+
 class TestSchedulers(TestCase):
     @parametrize("scheduler", list(SCHEDULERS))
     @each_info
     def test_the_rates_are_used(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
     ) -> None:
-        """A run under a scheduler is the run whose rates were written into the groups by hand."""
-        for lr in (0.05, torch.tensor(0.05, dtype=torch.float64)):
-            problem, opt = optim_info.start(device, dtype, **{**optim_info.noisy_options, "lr": lr})
-            rates = course(problem, opt, SCHEDULERS[scheduler](opt), STEPS)
-            assert len({rate for rate, _ in rates}) > 1
-            other, other_opt = optim_info.start(device, dtype, **optim_info.noisy_options)
-            for rates_of_groups in rates:
-                for group, rate in zip(other_opt.param_groups, rates_of_groups, strict=True):
-                    group["lr"] = rate
-                train(other, other_opt, 1)
-            assert_identical(dict(problem.state_dict()), dict(other.state_dict()))
+        """A run under a scheduler is the run whose rates were written into the groups by hand.
 
-    @parametrize("scheduler", list(SCHEDULERS))
-    @each_info
-    def test_tensor_rates_follow_the_same_course(
-        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
-    ) -> None:
-        """Also where the groups were given one and the same tensor."""
-        courses = []
-        for lr in (0.05, torch.tensor(0.05, dtype=torch.float64)):
-            problem, opt = optim_info.start(device, dtype, lr=lr)
-            courses.append(course(problem, opt, SCHEDULERS[scheduler](opt), STEPS))
-        torch.testing.assert_close(*map(torch.tensor, courses))
+        The rates are torch's own for SGD, also where they lie in one tensor that the groups share.
+        """
+        options, expected = optim_info.noisy_options, rates_of_sgd(scheduler)
+        lr = torch.tensor(LR, dtype=torch.float64)
+        problem, opt = optim_info.start(device, dtype, **{**options, "lr": lr})
+        rates = course(problem, opt, SCHEDULERS[scheduler](opt), STEPS)
+        torch.testing.assert_close(torch.tensor(rates), torch.tensor(expected))
+        other, other_opt = optim_info.start(device, dtype, **options)
+        for rates_of_groups in rates:
+            for group, rate in zip(other_opt.param_groups, rates_of_groups, strict=True):
+                group["lr"] = rate
+            train(other, other_opt, 1)
+        assert_identical(dict(problem.state_dict()), dict(other.state_dict()))
 
     @parametrize("scheduler", list(SCHEDULERS))
     @each_info
     def test_both_resume(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
     ) -> None:
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        options = {**optim_info.noisy_options, "lr": LR}
+        problem, opt = optim_info.start(device, dtype, **options)
         schedule = SCHEDULERS[scheduler](opt)
-        course(problem, opt, schedule, 2)
+        begun = course(problem, opt, schedule, 2)
         saved = copy.deepcopy((problem.state_dict(), opt.state_dict(), schedule.state_dict()))
-        other, other_opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        other, other_opt = optim_info.start(device, dtype, **options)
         other_schedule = SCHEDULERS[scheduler](other_opt)
         for each, state in zip((other, other_opt, other_schedule), saved, strict=True):
             each.load_state_dict(state)
-        assert course(other, other_opt, other_schedule, 3) == course(problem, opt, schedule, 3)
+        resumed = course(other, other_opt, other_schedule, STEPS - 2)
+        assert resumed == course(problem, opt, schedule, STEPS - 2)
+        assert begun + resumed == rates_of_sgd(scheduler)
         assert_identical(snapshot(other_opt), snapshot(opt))
 
     @each_info
     def test_a_plateau(self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo) -> None:
-        for problem, opt in optim_info.starts(device, dtype):
+        """Each group has a tensor of its own: torch reduces one that is shared once a group."""
+        for rates in ((LR, LR), (torch.tensor(LR), torch.tensor(LR))):
+            problem = optim_info.problem(device, dtype)
+            groups = [{**group, "lr": rate} for group, rate in zip(problem.groups(), rates, strict=True)]
+            opt = optim_info.build(groups)
             scheduler = lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=0)
-            rate = float(opt.param_groups[0]["lr"])
-            for expected in (rate, rate / 2, rate / 4):
+            for divisor in (1, 2, 4):
                 train(problem, opt, 1)
                 scheduler.step(1.0)  # no better than before
-                assert [float(group["lr"]) for group in opt.param_groups] == [expected, expected]
-            train(problem, opt, 1)
+                reduced = torch.tensor([float(group["lr"]) for group in opt.param_groups])
+                torch.testing.assert_close(reduced, torch.full((2,), LR / divisor))
 
     @parametrize("scheduler", ["CyclicLR", "OneCycleLR"])
     @each_info
     def test_cycled_momentum(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
     ) -> None:
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        problem, opt = optim_info.noisy_start(device, dtype)
         bounds = {"base_momentum": 0.7, "max_momentum": 0.95}
         build: dict[str, Callable[[], Any]] = {
             "CyclicLR": lambda: lr_scheduler.CyclicLR(opt, 0.01, 0.1, 2, **bounds),

@@ -16,7 +16,7 @@ Dict = dict[str, Any]
 
 def stepped(info: ConstrainedInfo, device: str, dtype: torch.dtype) -> tuple[Problem, Optimizer]:
     """A run with all there is to remember, after one step."""
-    problem, opt = info.start(device, dtype, **info.noisy_options)
+    problem, opt = info.noisy_start(device, dtype)
     train(problem, opt, 1)
     return problem, opt
 

@@ -20,26 +20,30 @@ class TestStepHooks(TestCase):
     def test_until_removed(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, kind: str
     ) -> None:
-        for problem, opt in optim_info.starts(device, dtype):
-            calls = []
+        problem, opt = optim_info.noisy_start(device, dtype)
+        calls: list[Any] = []
+        moved: list[bool] = []
+        start = problem.weight.detach().clone()
 
-            def note(optimizer: Optimizer, args: Any, kwargs: Any, calls: list[Any] = calls) -> None:
-                calls.append((optimizer, args, kwargs))
+        def note(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+            calls.append((optimizer, args, kwargs))
+            moved.append(not torch.equal(problem.weight, start))
 
-            handle = getattr(opt, f"register_step_{kind}_hook")(note)
-            train(problem, opt, 2)
-            opt.step(closure=None)
-            # torch passes the optimizer as the first of the arguments, too
-            assert calls == [(opt, (opt,), {}), (opt, (opt,), {}), (opt, (opt,), {"closure": None})]
-            handle.remove()
-            train(problem, opt, 1)
-            assert len(calls) == 3
+        handle = getattr(opt, f"register_step_{kind}_hook")(note)
+        train(problem, opt, 2)
+        opt.step(closure=None)
+        assert moved == [kind == "post", True, True]
+        # torch passes the optimizer as the first of the arguments, too
+        assert calls == [(opt, (opt,), {}), (opt, (opt,), {}), (opt, (opt,), {"closure": None})]
+        handle.remove()
+        train(problem, opt, 1)
+        assert len(calls) == 3
 
     @each_info
     def test_of_one_and_of_all_in_order(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        problem, opt = optim_info.noisy_start(device, dtype)
         sgd = SGD([torch.ones(2)], lr=0.1)
         calls: list[str] = []
 
@@ -72,69 +76,66 @@ class TestStepHooks(TestCase):
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
         """A hook before the step may pass a closure of its own."""
-        for (problem, opt), (plain, plain_opt) in zip(
-            optim_info.starts(device, dtype), optim_info.starts(device, dtype), strict=True
-        ):
+        problem, opt = optim_info.noisy_start(device, dtype)
+        plain, plain_opt = optim_info.noisy_start(device, dtype)
 
-            def closure(problem: Any = problem) -> Tensor:
-                problem.backward()
-                return problem().detach()
+        def closure() -> Tensor:
+            problem.backward()
+            return problem().detach()
 
-            expected = problem().item()
-            opt.register_step_pre_hook(lambda opt, args, kwargs, closure=closure: (args, {"closure": closure}))
-            assert opt.step().item() == expected
-            train(plain, plain_opt, 1)
-            assert_identical(snapshot(opt), snapshot(plain_opt))
+        expected = problem().item()
+        opt.register_step_pre_hook(lambda opt, args, kwargs: (args, {"closure": closure}))
+        assert opt.step().item() == expected
+        train(plain, plain_opt, 1)
+        assert_identical(snapshot(opt), snapshot(plain_opt))
 
     @each_info
     def test_that_edits_gradients_and_options(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        for problem, opt in optim_info.starts(device, dtype):
-            plain, plain_opt = copy.deepcopy((problem, opt))
+        problem, opt = optim_info.noisy_start(device, dtype)
+        plain, plain_opt = optim_info.noisy_start(device, dtype)
 
-            def double(optimizer: Optimizer, args: Any, kwargs: Any, problem: Any = problem) -> None:
-                problem.weight.grad.mul_(2)
-                optimizer.param_groups[1]["lr"] = 0.01
+        def double(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+            problem.weight.grad.mul_(2)
+            optimizer.param_groups[1]["lr"] = 0.01
 
-            opt.register_step_pre_hook(double)
-            plain_opt.param_groups[1]["lr"] = 0.01
-            for _ in range(2):
-                problem.backward()
-                opt.step()
-                plain.backward()
-                plain.weight.grad.mul_(2)
-                plain_opt.step()
-            check_feasible(opt)
-            assert_identical(snapshot(opt), snapshot(plain_opt))
+        opt.register_step_pre_hook(double)
+        plain_opt.param_groups[1]["lr"] = 0.01
+        for _ in range(2):
+            problem.backward()
+            opt.step()
+            plain.backward()
+            plain.weight.grad.mul_(2)
+            plain_opt.step()
+        check_feasible(opt)
+        assert_identical(snapshot(opt), snapshot(plain_opt))
 
     @each_info
     def test_do_not_travel_with_copies(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
         """As in torch: hooks belong to the object, and one that cannot be pickled is no obstacle."""
-        for problem, opt in optim_info.starts(device, dtype):
-            calls: list[int] = []
-            opt.register_step_pre_hook(lambda *_, calls=calls: calls.append(1))
-            opt.register_step_post_hook(lambda *_, calls=calls: calls.append(2))
-            opt.register_state_dict_post_hook(lambda *_, calls=calls: calls.append(3))
-            opt.register_load_state_dict_post_hook(lambda *_, calls=calls: calls.append(4))
-            train(problem, opt, 1)
-            assert calls == [1, 2]
-            copies = [copy.deepcopy((problem, opt)), pickle.loads(pickle.dumps((problem, opt)))]
-            train(problem, opt, 1)
-            for other, other_opt in copies:
-                train(other, other_opt, 1)
-            assert calls == [1, 2, 1, 2]
-            for _, other_opt in copies:
-                assert_identical(snapshot(other_opt)["weights"], [p.detach() for p in problem.parameters()])
-            assert calls == [1, 2, 1, 2]
+        problem, opt = optim_info.noisy_start(device, dtype)
+        calls: list[str] = []
+        opt.register_step_pre_hook(lambda *_: calls.append("before"))
+        opt.register_step_post_hook(lambda *_: calls.append("after"))
+        opt.register_state_dict_post_hook(lambda *_: calls.append("saved"))
+        opt.register_load_state_dict_post_hook(lambda *_: calls.append("loaded"))
+        train(problem, opt, 1)
+        copies = [copy.deepcopy((problem, opt)), pickle.loads(pickle.dumps((problem, opt)))]
+        train(problem, opt, 1)
+        for other, other_opt in copies:
+            train(other, other_opt, 1)
+            other_opt.state_dict()
+            assert_identical(dict(other.state_dict()), dict(problem.state_dict()))
+        assert calls == 2 * ["before", "after"]
 
     @each_info
     def test_the_profiler_names_the_step(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        problem, opt = optim_info.start(device, dtype, **optim_info.noisy_options)
+        problem, opt = optim_info.noisy_start(device, dtype)
         for each_problem, each in ((problem, opt), copy.deepcopy((problem, opt))):
             each_problem.backward()
             with torch.autograd.profiler.profile() as profile:
@@ -150,25 +151,21 @@ class TestStepHooks(TestCase):
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
         """One optimizer a parameter, which steps as soon as its gradient is there and frees it."""
-        for options in optim_info.option_sets(noisy=False):
-            problem, opt = optim_info.start(device, dtype, **options)
-            other = optim_info.problem(device, dtype)
-            each_its_own = {}
-            for group in other.groups():
-                (_, parameter), *_ = group["params"]
-                each_its_own[parameter] = optim_info.build([group], **options)
+        problem, opt = optim_info.start(device, dtype)
+        other = optim_info.problem(device, dtype)
+        optimizers = {group["params"][0][1]: optim_info.build([group]) for group in other.groups()}
 
-            def step(parameter: Tensor, optimizers: dict[Tensor, Optimizer] = each_its_own) -> None:
-                optimizers[parameter].step()
-                optimizers[parameter].zero_grad()
+        def step(parameter: Tensor) -> None:
+            optimizers[parameter].step()
+            optimizers[parameter].zero_grad()
 
-            for parameter in other.parameters():
-                parameter.register_post_accumulate_grad_hook(step)
-            for _ in range(3):
-                train(problem, opt, 1)
-                other().backward()
-                assert all(parameter.grad is None for parameter in other.parameters())
-            assert_identical(dict(other.state_dict()), dict(problem.state_dict()))
+        for parameter in other.parameters():
+            parameter.register_post_accumulate_grad_hook(step)
+        for _ in range(3):
+            train(problem, opt, 1)
+            other().backward()
+            assert all(parameter.grad is None for parameter in other.parameters())
+        assert_identical(dict(other.state_dict()), dict(problem.state_dict()))
 
 
 on_the_cpu(TestStepHooks, globals())
