@@ -225,19 +225,11 @@ class ConstrainedInfo(OptimizerInfo):
         ]
 
 
-def _halved(step: int) -> float:
-    return 0.5**step
-
-
 # Tuples of schedulers that run together, as in torch's own table.
 SCHEDULERS = (
     (lambda opt: lr_scheduler.StepLR(opt, gamma=0.9, step_size=2),),
     (lambda opt: lr_scheduler.StepLR(opt, gamma=0.9, step_size=2), lr_scheduler.ReduceLROnPlateau),
-    (lambda opt: lr_scheduler.LambdaLR(opt, _halved),),
-    (lambda opt: lr_scheduler.MultiplicativeLR(opt, lambda step: 0.9),),
     (lambda opt: lr_scheduler.ExponentialLR(opt, gamma=0.9), lr_scheduler.LinearLR),
-    (lambda opt: lr_scheduler.PolynomialLR(opt, total_iters=9),),
-    (lambda opt: lr_scheduler.CosineAnnealingWarmRestarts(opt, 3),),
 )
 
 INFOS = tuple(ConstrainedInfo(cls, by_id(kind)) for cls in CLASSES for kind in KINDS)

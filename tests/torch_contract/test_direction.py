@@ -11,7 +11,7 @@ from torch.testing._internal.common_utils import parametrize
 from tests.optim_db import Problem, assert_identical, check_feasible, snapshot, train
 from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
 
-STEPS = 6
+STEPS = 4
 
 
 def with_gaps(problem: Problem) -> None:

@@ -100,7 +100,7 @@ class TestSchedulers(TestCase):
             train(other, other_opt, 1)
         assert_identical(dict(problem.state_dict()), dict(other.state_dict()))
 
-    @parametrize("scheduler", list(SCHEDULERS))
+    @parametrize("scheduler", ["StepLR", "OneCycleLR", "SequentialLR", "SWALR"])
     @each_info
     def test_both_resume(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
