@@ -7,6 +7,8 @@ from math import prod
 import torch
 from torch import Tensor
 
+from colangevin.lasting import lasting
+
 __all__ = ["scratch"]
 
 _LARGEST = 1 << 18  # elements; more are not worth keeping
@@ -39,5 +41,10 @@ def scratch(slot: str, shape: Sequence[int], dtype: torch.dtype, device: torch.d
         return torch.empty(shape, dtype=dtype, device=device)
     flat = _kept.tensors.get((slot, dtype))
     if flat is None or flat.numel() < count:
-        flat = _kept.tensors[slot, dtype] = torch.empty(count, dtype=dtype)
+        flat = _kept.tensors[slot, dtype] = _room(count, dtype)
     return flat[:count].view(shape)
+
+
+@lasting
+def _room(count: int, dtype: torch.dtype) -> Tensor:
+    return torch.empty(count, dtype=dtype, device="cpu")
