@@ -183,7 +183,6 @@ DAMAGED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: edited("state", 0, "momentum", value=NAN), "holds NaN or Inf in its momentum"),
     (lambda: edited("state", 0, "position", value=NAN), "holds NaN or Inf in its position"),
     (lambda: edited("state", 0, "momentum", value=NAN.long()), "holds torch.int64 in its momentum"),
-    (lambda: edited("state", 0, "exp_avg", value=NAN), "holds 'exp_avg', which no optimizer here stores"),
 )
 
 

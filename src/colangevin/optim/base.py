@@ -299,7 +299,6 @@ class ConstrainedOptimizer(Optimizer):
         finally:
             handle.remove()
 
-    @torch.no_grad()
     @lasting
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state dict; nothing changes when it does not belong to this optimizer.

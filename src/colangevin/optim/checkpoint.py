@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from colangevin.constraints.base import same_description
+from colangevin.constraints.base import same_description, state_dtype
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
 from colangevin.optim.entry import state_shape
@@ -139,17 +140,16 @@ def check_states(
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
-            for entry, value in state.items():
-                _check_entry(what, entry, value, parameter, group)
+            for entry in state.keys() & _STORED:  # others may keep what is theirs beside it
+                _check_entry(what, entry, state[entry], parameter, group)
 
 
+_STORED = {"step", "position", "momentum"}
 _WHOLE = "load a state dict as state_dict() returned it."
 
 
 def _check_entry(what: str, key: str, value: object, parameter: Tensor, group: dict[str, Any]) -> None:
     """Raise unless one entry of a parameter's state is what a step stores there."""
-    if key not in {"step", "position", "momentum"}:
-        raise ConstraintError(f"{what} holds {key!r}, which no optimizer here stores; {_WHOLE}")
     if not isinstance(value, Tensor):
         raise ConstraintError(f"{what} holds {_kind(value)} as its {key!r}, not a tensor; {_WHOLE}")
     if key == "step":
@@ -175,11 +175,13 @@ def _check_entry(what: str, key: str, value: object, parameter: Tensor, group: d
 def restore_precision(
     state_dict: Mapping[str, Any], groups: Sequence[dict[str, Any]], state: dict[Tensor, dict[str, Any]]
 ) -> None:
-    """Put saved tensors back in their own dtype: torch casts them to the parameter's on loading."""
+    """Put saved tensors into the precision of the state: torch casts them to the parameter's on loading."""
     for saved, group in zip(state_dict["param_groups"], groups, strict=True):
         for key, parameter in zip(saved["params"], group["params"], strict=True):
-            for name, value in state_dict["state"].get(key, {}).items():
-                state[parameter][name] = value.detach().to(parameter.device, copy=True)
+            values = state_dict["state"].get(key, {})
+            for name in values.keys() & _STORED:
+                dtype = torch.int64 if name == "step" else state_dtype(parameter.dtype)
+                state[parameter][name] = values[name].detach().to(parameter.device, dtype, copy=True)
 
 
 def _kind(value: object) -> str:

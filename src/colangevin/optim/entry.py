@@ -82,6 +82,8 @@ class Entry:
         if state is None:
             self.state = {}
             return
+        if not self.constraint.keeps_position(self.parameter.dtype):
+            state.pop("position", None)  # of a coarser dtype that the parameter had
         for key in state.keys() & {"position", "momentum"}:
             if tuple(state[key].shape) != self.state_shape:
                 raise ConstraintError(
