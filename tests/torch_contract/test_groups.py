@@ -164,6 +164,7 @@ class TestAdded(TestCase):
             opt.add_param_group({"params": [("late", late)], "lr": 0.01})
             train(problem, opt, 1)
             other, other_opt, other_late = copy.deepcopy((problem, opt, late))
+            other_late.grad = late.grad.clone()  # torch copies parameters without it
             train(other, other_opt, 1)
             train(problem, opt, 1)
             other_opt.load_state_dict(opt.state_dict())

@@ -15,7 +15,7 @@ from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_
 
 Scheduler = lr_scheduler.LRScheduler
 LR = 0.05
-STEPS = 4
+STEPS = 3
 
 
 def rising(step: int) -> float:

@@ -231,23 +231,34 @@ class TestOtherDicts(TestCase):
             check_same_course(problem, opt, other, other_opt)
 
     @each_info
-    def test_what_others_added_is_kept(
+    def test_what_others_added_to_groups_is_kept(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
     ) -> None:
-        """Schedulers and users put keys of their own into groups and states."""
+        """Schedulers write into groups, and hooks into the state of the optimizer as a whole."""
         for problem, opt in optim_info.starts(device, dtype):
             train(problem, opt, 1)
             opt.param_groups[0]["initial_lr"] = 0.3
-            opt.state[problem.weight]["average"] = problem.weight.detach().clone()
-            opt.state[problem.weight]["count"] = 5
             opt.state["everywhere"] = 4
             other, other_opt = twin(optim_info, problem, opt)
             other_opt.load_state_dict(through_file(opt.state_dict()))
             assert other_opt.param_groups[0]["initial_lr"] == 0.3
             assert other_opt.state["everywhere"] == 4
+            check_same_course(problem, opt, other, other_opt)
+
+    @each_info
+    def test_what_others_added_to_a_state_is_kept(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo
+    ) -> None:
+        """Averages and counts of others live beside ours: a checkpoint that holds them still loads."""
+        for problem, opt in optim_info.starts(device, dtype):
+            train(problem, opt, 1)
+            average = problem.weight.detach().clone()
+            opt.state[problem.weight].update(average=average, count=5)
+            other, other_opt = twin(optim_info, problem, opt)
+            other_opt.load_state_dict(through_file(opt.state_dict()))
+            check_same_course(problem, opt, other, other_opt)
             assert other_opt.state[other.weight]["count"] == 5
-            assert_identical(other_opt.state[other.weight]["average"], problem.weight.detach())
-            train(other, other_opt, 1)
+            assert_identical(other_opt.state[other.weight]["average"], average)
 
     @each_info
     def test_step_count_that_is_no_tensor(
