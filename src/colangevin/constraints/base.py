@@ -199,8 +199,8 @@ class Constraint(ABC):
             "init='nearest', which moves the weight onto the constraint."
         )
 
-    def start_tolerance(self, dtype: torch.dtype) -> float:
-        """Largest :meth:`violation` a weight may start with; it is removed by the first step."""
+    def start_tolerance(self, dtype: torch.dtype, shape: Sequence[int]) -> float:
+        """Largest :meth:`violation` a weight of this shape may start with; the first step removes it."""
         return _BOUND_ULPS * torch.finfo(dtype).eps if self.hidden else START_TOLERANCE[dtype]
 
     @property

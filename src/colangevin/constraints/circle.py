@@ -28,8 +28,8 @@ from colangevin.scratch import scratch
 
 __all__ = ["Circle"]
 
-# A stored angle reproduces the weight it was rounded to within this many units of its last place,
-# also after a move between devices whose sines differ; a larger difference is an edit from outside.
+# A stored angle reproduces the weight, before it was rounded, within this many units of its last place: the
+# sines of the step, of its pure form and of other devices differ. A larger difference is a user's edit.
 _EDIT_ULPS = 4.0
 
 
@@ -148,16 +148,15 @@ class Circle(Elementwise):
         return sine(q) * self._r(q)
 
     def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
-        theta = weight.to(q.dtype)
         stored = self.lower(q, weight.shape[1:])
-        if weight.dtype == q.dtype:
-            info = torch.finfo(q.dtype)
-            edited = (theta - stored).abs() > theta.abs() * (_EDIT_ULPS * info.eps) + info.tiny
-        else:
-            edited = weight != stored.to(weight.dtype)
-        if not bool(edited.any()):
+        info = torch.finfo(q.dtype)
+        doubt = stored.abs() * (_EDIT_ULPS * info.eps) + info.tiny
+        # rounding keeps the order: a coarse weight lies between the roundings of both ends
+        low, high = (stored - doubt).to(weight.dtype), (stored + doubt).to(weight.dtype)
+        kept = (weight >= low) & (weight <= high)
+        if bool(kept.all()):
             return q
-        return torch.where(edited, self.lift(theta, near=q), q)
+        return torch.where(kept, q, self.lift(weight.to(q.dtype), near=q))
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         return cosine(q) * grad * (1 / self._r(q))  # xi G / r^2

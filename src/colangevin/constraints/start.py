@@ -69,7 +69,7 @@ def start(
         return None
     if choice == "draw":
         return constraint.draw(stack, name).to(weight.dtype).reshape(weight.shape)
-    feasible = constraint.infeasibility(stack) <= constraint.start_tolerance(weight.dtype)
+    feasible = constraint.infeasibility(stack) <= constraint.start_tolerance(weight.dtype, stack.shape[1:])
     if bool(feasible.all()):
         return None
     if choice == "keep" or (choice == "auto" and constraint.hidden):
