@@ -11,6 +11,7 @@ from torch import Tensor
 from colangevin.autocast import full_precision
 from colangevin.constraints import newton
 from colangevin.constraints.base import Constraint
+from colangevin.constraints.fingerprint import fingerprint
 from colangevin.errors import ConstraintError, ConvergenceError, label
 
 __all__ = ["Implicit"]
@@ -32,6 +33,11 @@ class Implicit(Constraint):
         g: a differentiable torch function of one weight, in the weight's own shape, to a vector (or a tensor
             of any shape, which is flattened). Its components must be independent.
         inequality: whether g(w) <= 0 is meant rather than g(w) = 0.
+
+    A checkpoint remembers g by its name, its bytecode and the numbers, strings, tensors and functions that it
+    takes from its closure or its module; a state that was saved under another g is refused. It cannot compare
+    what is inside of objects, lists and dictionaries or of functions written in C, nor bytecode of another
+    version of Python: there the name decides.
 
     >>> Implicit(torch.trace)
     Implicit(g=torch.trace, inequality=False)
@@ -59,7 +65,12 @@ class Implicit(Constraint):
         return f"Implicit(g={_name(self.g)}, inequality={self.inequality})"
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "Implicit", "g": _name(self.g), "inequality": self.inequality}
+        return {
+            "name": "Implicit",
+            "g": _name(self.g),
+            "inequality": self.inequality,
+            "code": fingerprint(self.g),
+        }
 
     def on(self, shape: Sequence[int]) -> "Implicit":
         bound = Implicit(self.g, self.inequality)
@@ -98,6 +109,28 @@ class Implicit(Constraint):
 
     def degrees_of_freedom(self, shape: Sequence[int]) -> int:
         return self.configuration_shape(shape)[0] - self._components(shape)
+
+    @full_precision
+    def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
+        """The largest absolute value of g, or the largest positive one of an inequality, in g's own units.
+
+        No scale is honest for every g: relative to how far g moves with the weight, the determinant of a
+        badly conditioned matrix may be far off and look exact. Whether a weight may start is another
+        question, which :meth:`check` answers: g must be small beside the sum of its derivatives times the
+        largest entry of the weight, so that a weight which a checkpoint rounded passes.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+
+        Returns:
+            The largest violation.
+        """
+        stack = self.stacked(weight, replicas)
+        if not stack.numel():
+            return 0.0
+        values = torch.stack([self._values(copy) for copy in stack])
+        return float((values.clamp_min(0) if self.inequality else values.abs()).max())
 
     def infeasibility(self, weight: Tensor) -> Tensor:
         return torch.stack([self._relative(copy) for copy in weight])
@@ -193,12 +226,7 @@ class Implicit(Constraint):
         return pinv, torch.eye(q.numel(), dtype=q.dtype, device=q.device) - pinv @ J
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        errors = []
-        for copy in q:
-            J = newton.jacobian(self._g, copy)
-            size = J.abs().sum(1) * copy.abs().max() + torch.finfo(copy.dtype).tiny
-            errors.append((self._g(copy).abs() / size).max())
-        return torch.stack(errors)
+        return torch.stack([self._g(copy).abs().max() for copy in q])
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         errors = []

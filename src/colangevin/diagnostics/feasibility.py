@@ -16,7 +16,7 @@ def violation(optimizer: ConstrainedOptimizer) -> dict[str, float]:
     r"""Largest violation of each parameter's constraint, slack included, by the weights as they are.
 
     Relative for circle and sphere, :math:`|\theta^2 + \xi^2 - r^2| / r^2`; the largest entry of
-    :math:`|Q^T Q - I|` for orthogonality; relative to the size of :math:`J q` for implicit constraints.
+    :math:`|Q^T Q - I|` for orthogonality; :math:`|g(q)|` itself for implicit constraints.
 
     Args:
         optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
