@@ -2,11 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import torch
 
-from colangevin.scratch import _LARGEST, scratch
+from colangevin.constraints.trigonometry import _number, write_sine
+from colangevin.scratch import _LARGEST, _Kept, scratch
 
 CPU = torch.device("cpu")
+MODES = [torch.inference_mode, lambda: torch.device("meta")]
 
 
 def address(slot: str, count: int, dtype: torch.dtype = torch.float32) -> int:
@@ -31,3 +34,19 @@ def test_large_tensors_are_not_kept() -> None:
     one = scratch("large", (_LARGEST + 1,), torch.float32, CPU)
     other = scratch("large", (_LARGEST + 1,), torch.float32, CPU)
     assert one.data_ptr() != other.data_ptr()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["inference mode", "meta as the default device"])
+def test_what_is_kept_serves_every_mode(monkeypatch, mode):
+    monkeypatch.setattr("colangevin.scratch._kept", _Kept())
+    _number.cache_clear()
+    angle = torch.linspace(-1, 1, 100)
+    with mode():
+        scratch("mode", (100,), torch.float32, CPU)
+        write_sine(angle, 1.0, 1.0, torch.empty(100, device="cpu"))
+    kept = scratch("mode", (100,), torch.float32, CPU)
+    kept.fill_(2.0)
+    assert kept.device.type == "cpu"
+    sine = torch.empty(100)
+    write_sine(angle, 1.0, 1.0, sine)
+    torch.testing.assert_close(sine, angle.sin())

@@ -88,5 +88,6 @@ def _polynomial(angle: Tensor, coefficients: tuple[float, ...], out: Tensor | No
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)  # it is kept for all modes
 def _number(value: float) -> Tensor:
     return torch.tensor(value, device="cpu", dtype=torch.float32)
