@@ -1,12 +1,10 @@
-"""Samples on disk: killed, truncated, foreign, full; at the disk's speed in bounded memory."""
+"""Samples on disk: truncated, foreign, full; at the disk's speed in bounded memory."""
 
 import errno
 import json
 import os
 import resource
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -349,42 +347,6 @@ def test_a_missing_library_is_asked_for_by_its_extra(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=message):
         cl.Samples(model_of(), folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-COLLECTOR = """
-import sys, torch
-from torch import nn
-import colangevin as cl
-torch.manual_seed(0)
-model = nn.Linear(300, 1000)
-samples = cl.Samples(model, folder=sys.argv[1])
-while True:
-    with torch.no_grad():
-        model.weight.fill_(samples.calls + 1)
-    samples.collect()
-"""
-
-
-@pytest.mark.parametrize("count", [1, 7])
-def test_a_kill_loses_at_most_the_sample_being_written(tmp_path, count):
-    folder = tmp_path / "run"
-    source = str(Path(cl.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source}
-    process = subprocess.Popen([sys.executable, "-c", COLLECTOR, str(folder)], env=environment)
-    try:
-        deadline = time.monotonic() + 60
-        while len(seen := list(folder.glob("*.safetensors"))) < count:
-            assert time.monotonic() < deadline, "the collector wrote nothing"
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    samples = cl.Samples.load(folder, nn.Linear(300, 1000))
-    assert len(samples) >= len(seen)
-    for call, sample in enumerate(samples, start=1):  # each is whole, and none is missing between
-        assert bool((sample["weight"] == call).all())
-    samples.collect()
-    assert [path.name for path in folder.glob(".*")] == [".lock"]
-    assert len(cl.Samples.load(folder, nn.Linear(300, 1000))) == len(samples)
 
 
 def test_a_thinning_that_was_killed_is_finished(tmp_path, monkeypatch):

@@ -77,7 +77,10 @@ class Shards:
         while shards._content != (content := shards._read_description()):
             shards._content = content
             shards.run, settings = understand(shards.description, content, layout)
-            found = [shards._examine(path) for path in shards._paths()]
+            # A list of a folder may show a file that comes meanwhile and not the one that came before it. A
+            # second list shows everything up to the last of the first.
+            last = max(shards._paths(), default=folder)
+            found = [shards._examine(path) for path in shards._paths() if path <= last]
             shards.calls = sorted(call for call in found if call is not None)
         shards._on_disk = set(shards.calls)
         return shards, settings
