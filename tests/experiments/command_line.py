@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-# A checkpoint after every epoch, a coarse grid; to open a file in the encoding of the locale is an error.
+# A checkpoint after every epoch and a coarse grid; a file that is opened in the encoding of the locale fails.
 TINY = """
 import sys, warnings
 warnings.filterwarnings("error", category=EncodingWarning, module="colangevin")
@@ -27,7 +27,8 @@ def start(*words, script=TINY, **options):
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), *sys.path])
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", **options}
     settings["env"] = {**os.environ, "PYTHONPATH": path, **settings.get("env", {})}
-    command = [sys.executable, "-X", "warn_default_encoding", "-c", script, *map(str, words)]
+    encoded = [word if isinstance(word, bytes) else str(word) for word in words]
+    command = [sys.executable, "-X", "warn_default_encoding", "-c", script, *encoded]
     return subprocess.Popen(command, cwd=ROOT, **settings)
 
 
