@@ -1,3 +1,4 @@
+import os
 import random
 import sys
 import time
@@ -165,6 +166,19 @@ def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, na
     answer = call("report", tmp_path)
     assert answer.exit_code == 0, answer.output
     assert "| method |" in (tmp_path / "report.md").read_text()
+
+
+def test_a_glob_that_is_no_text_is_shown_as_text(tmp_path):
+    answer = call("run", "fig4", "--quick", "--out", tmp_path, "--only", os.fsdecode(b"\xff"))
+    assert answer.exit_code == 1
+    assert "--only '\ufffd' matches no job of four-turn" in answer.output
+
+
+def test_more_runs_than_a_report_can_hold_are_refused_before(tmp_path):
+    answer = call("run", "fig4", "--runs", 10**9, "--out", tmp_path)
+    assert answer.exit_code == 1
+    assert "--runs: runs 1,000,000,000 of every method are" in answer.output
+    assert not (tmp_path / "four-turn").exists()
 
 
 @pytest.mark.usefixtures("small_data")

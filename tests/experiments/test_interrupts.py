@@ -58,7 +58,15 @@ main()
 )
 
 
-@pytest.mark.parametrize("second", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "second",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+    ids=lambda number: number.name,
+)
 def test_a_second_signal_stops_at_once(tmp_path, second):
     process = start("run", "fig4", "--out", tmp_path, script=STUCK)
     wait_for((tmp_path / "stuck").exists, process)
@@ -86,6 +94,7 @@ def test_a_terminal_that_is_closed_saves(tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_hangup_that_is_ignored_stays_ignored(whole, tmp_path):
     def ignore():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
