@@ -48,7 +48,9 @@ def decode(kind: Any, value: Any, where: str) -> Any:
     if kind is str:
         return _text(value, where)
     if kind is float:
-        _expect(type(value) in (int, float), "a number", value, where)
+        # an integer beyond these is no float either
+        right = type(value) is float or (type(value) is int and abs(value) < 2**63)
+        _expect(right, "a number", value, where)
         return value
     # a bool is an int in Python, not in JSON
     _expect(type(value) is kind, f"of type {kind.__name__}", value, where)

@@ -105,7 +105,9 @@ def _lines(key: str, then: Any, now: Any) -> list[str]:
     """A setting that differs; of an experiment, what in it does."""
     if isinstance(then, dict) and isinstance(now, dict):
         names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
-        return [line for name in names for line in _lines(f"{key}: {name}", then.get(name), now.get(name))]
+        shown = {name: name if name in now else quoted(name) for name in names}
+        pairs = [(shown[name], then.get(name), now.get(name)) for name in names]
+        return [line for name, old, new in pairs for line in _lines(f"{key}: {name}", old, new)]
     return [f"    {key}: {quoted(then)} there, {quoted(now)} now"]
 
 

@@ -63,7 +63,7 @@ def read_measured(job: Job, stored: dict[str, Any]) -> Measured:
     for name, table in found.values.items():
         try:
             values[name] = np.array(table, dtype=float)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"values of {name!r} are not numbers") from error
         _expect_shape(f"values of {name!r}", values[name], (len(names), len(job.runs)))
     if "test accuracy" not in values:
