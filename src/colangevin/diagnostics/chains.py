@@ -13,6 +13,8 @@ from colangevin.extras import extra
 
 __all__ = ["Convergence", "autocorrelation_time", "convergence", "standard_error", "to_arviz"]
 
+_PURPOSE = "Handing chains to ArviZ"
+
 
 def autocorrelation_time(chains: Tensor) -> float:
     r"""The integrated autocorrelation time, :math:`1 + 2\sum_t \rho_t`, in draws.
@@ -83,8 +85,8 @@ def to_arviz(chains: Mapping[str, Tensor]) -> Any:
     for name, values in chains.items():
         if values.dim() < 2:
             raise ValueError(f"chains['{name}']: shape {tuple(values.shape)}; must be (chains, draws, ...).")
-    arrays = {name: values.detach().cpu().double().numpy() for name, values in chains.items()}
     arviz = _arviz()
+    arrays = {name: values.detach().cpu().double().numpy() for name, values in chains.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="More chains")  # replicas are many, and meant to be
         return arviz.from_dict(posterior=arrays)
@@ -146,8 +148,9 @@ def _two_or_more(chains: Tensor) -> Tensor:
 
 
 def _arviz() -> Any:
+    extra("numpy", _PURPOSE)  # first: an ArviZ without it would fail on its own import
     with warnings.catch_warnings():
         # it speaks of its next major version, once a day
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
         warnings.filterwarnings("ignore", message="\nArviZ is undergoing", category=FutureWarning)
-        return extra("arviz", "Handing chains to ArviZ")
+        return extra("arviz", _PURPOSE)
