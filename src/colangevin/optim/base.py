@@ -90,8 +90,7 @@ class ConstrainedOptimizer(Optimizer):
                 param_group["params"] = list(param_group["params"])
             param_group = dict(param_group)
         super().add_param_group(param_group)
-        group = self.param_groups[-1]
-        group.update({key: own(value) for key, value in group.items() if key not in _LISTS})
+        _own(self.param_groups[-1])
         self._plan, self._known_options = None, []
         try:
             self._check_group(len(self.param_groups) - 1)
@@ -335,12 +334,19 @@ class ConstrainedOptimizer(Optimizer):
         loaded = self.__dict__.get("_loading")
         constraints = [group["constraint"] for group in self.param_groups] if loaded else []
         super().__setstate__(state)
+        for group in self.param_groups:
+            _own(group)
         for group, constraint in zip(self.param_groups, constraints, strict=bool(loaded)):
             group["constraint"] = constraint
         if loaded is not None:
             checkpoint.restore_precision(loaded, self.param_groups, self.state)
         self._loading = None
         self._forget()
+
+
+def _own(group: dict[str, Any]) -> None:
+    """Give a group options of its own."""
+    group.update({key: own(value) for key, value in group.items() if key not in _LISTS})
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:

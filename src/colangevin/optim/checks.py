@@ -14,6 +14,7 @@ from colangevin.errors import ConstraintError, label
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.rates import Scalar, largest
 from colangevin.integrators.underdamped import Underdamped
+from colangevin.optim.per_replica import PerReplica
 from colangevin.sharded import refuse_sharded
 
 __all__ = ["check_dtype", "check_noise", "check_parameter", "check_shared", "number", "own"]
@@ -26,7 +27,8 @@ _LARGEST = torch.finfo(torch.float32).max
 def own(value: Any) -> Any:
     """An option for a group alone: a copy of a tensor, a plain number for one of NumPy's."""
     if isinstance(value, Tensor):
-        return value.detach().clone()
+        copy = value.detach().clone()
+        return copy if copy.numel() == 1 else copy.as_subclass(PerReplica)
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)

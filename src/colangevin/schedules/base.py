@@ -19,8 +19,9 @@ class Schedule(ABC):
     r"""A course of the temperature or the friction, as ``torch.optim.lr_scheduler`` has them for ``lr``.
 
     Every group follows the same factor of its own number, :math:`\tau_n = \tau_0 f(n)` before step n. The
-    number may be a tensor, with one entry or one for each replica; it is then written in place, so that a
-    captured CUDA graph follows. Call :meth:`step` after the optimizer's; schedulers of ``lr`` may run beside.
+    number may be a tensor, with one entry or one for each replica; the group's own copy of it is then written
+    in place, so that a captured CUDA graph follows. Call :meth:`step` after the optimizer's; schedulers of
+    ``lr`` may run beside.
 
     Args:
         optimizer: one of this library's, also in a wrapper such as Accelerate's.
@@ -64,8 +65,9 @@ class Schedule(ABC):
         self._apply()
 
     def get_last_value(self) -> list[float | Tensor]:
-        """The numbers of the groups, as the next step of the optimizer will use them."""
-        return [group[self.option] for group in self.optimizer.param_groups]
+        """The numbers of the groups, as the next step of the optimizer will use them; tensors are copies."""
+        values = [group[self.option] for group in self.optimizer.param_groups]
+        return [value.clone() if isinstance(value, Tensor) else value for value in values]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, which has a state dict of its own."""
@@ -97,9 +99,8 @@ class Schedule(ABC):
 
     def _apply(self) -> None:
         factor = self.factor(self.last_step)
-        # all before the first is written: groups may share a tensor
-        values = [self._initial(group) * factor for group in self.optimizer.param_groups]
-        for group, value in zip(self.optimizer.param_groups, values, strict=True):
+        for group in self.optimizer.param_groups:
+            value = self._initial(group) * factor
             if isinstance(group[self.option], Tensor):
                 group[self.option].copy_(value)
             else:

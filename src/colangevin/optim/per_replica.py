@@ -1,0 +1,39 @@
+"""Options with a number for each replica, which torch's schedulers write as they write single numbers."""
+
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from colangevin.errors import ConstraintError
+
+__all__ = ["PerReplica"]
+
+
+class PerReplica(Tensor):
+    """A number for each replica, shape (replicas,), as an option of a parameter group.
+
+    The schedulers of ``torch.optim.lr_scheduler`` compute with the rates of a group as they come and write
+    the result by ``fill_``, which takes one number; here it takes one for each. What is computed from the
+    rates, or saved, is a plain tensor.
+    """
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def fill_(self, value: Any) -> Tensor:
+        """Write one number for all, or one for each."""
+        return self.copy_(value) if isinstance(value, Tensor) else super().fill_(value)
+
+    def __float__(self) -> NoReturn:
+        raise ConstraintError(
+            f"an option with a number for each of {self.numel()} replicas was read as one number, as "
+            "ReduceLROnPlateau reads lr. Use a scheduler that depends on the step alone, such as StepLR or "
+            "LambdaLR, or change group['lr'] in place."
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        made = memo[id(self)] = self.clone().as_subclass(PerReplica)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.as_subclass(Tensor).__reduce_ex__(protocol)
