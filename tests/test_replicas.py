@@ -406,14 +406,14 @@ def test_stacked_parameters_each_have_the_rates_of_their_replicas():
 
 
 def test_rates_may_change_in_place():
-    """A schedule of a sweep multiplies the tensor; the next step reads it."""
+    """A schedule of a sweep changes the tensor of the group; the next step reads it."""
     replicas = cl.Replicas(mlp, N, seed=3)
     lr = each(0.1, 0.1, 0.1)
     optimizer = cl.CoLod(replicas.constrain({}), lr=lr)
     batches = batch(mlp, 2, N)
     train_together(replicas, optimizer, batches[:1])
     before = weights(replicas)
-    lr[1] = 0
+    optimizer.param_groups[0]["lr"][1] = 0
     train_together(replicas, optimizer, batches[1:])
     for name, stack in replicas.state_dict().items():
         assert [torch.equal(stack[i], before[name][i]) for i in range(N)] == [False, True, False]

@@ -126,3 +126,47 @@ def test_the_monitor_agrees_with_the_cpu():
         found.append(monitor.report().groups[0])
     assert found[0].kinetic.value == pytest.approx(found[1].kinetic.value, rel=1e-3)
     assert found[0].configurational.value == pytest.approx(found[1].configurational.value, rel=1e-2)
+
+
+@pytest.mark.parametrize("constraint", [cl.Circle(1.0), cl.Sphere(1.0)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_edited_weight_is_measured_as_it_is(constraint, dtype):
+    weight = nn.Parameter(0.1 * torch.randn(4, 8, device="cuda").to(dtype))
+    opt = cl.CoLud(
+        [{"params": [("w", weight)], "constraint": constraint}], 0.1, friction=1.0, temperature=0.1
+    )
+    weight.grad = torch.ones_like(weight)
+    for _ in range(3):
+        opt.step()
+    assert cl.diagnostics.violation(opt)["w"] < 1e-6
+    with torch.no_grad():
+        weight.mul_(0.5)
+    assert cl.diagnostics.violation(opt)["w"] < 1e-6
+    with torch.no_grad():
+        weight.fill_(2.0)
+    assert cl.diagnostics.violation(opt)["w"] > 0.5
+
+
+def test_a_scheduler_moves_the_rates_of_replicas_in_a_captured_step():
+    """The third replica stands still from the start, all from the second replay on."""
+    replicas = cl.Replicas(lambda: nn.Linear(4, 4), 3, seed=0).to("cuda")
+    lr = torch.tensor([0.1, 0.2, 0.0], device="cuda")
+    opt = cl.CoLod(replicas.constrain({"weight": cl.Circle(2.0)}), lr)
+    for parameter in replicas.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(opt, lambda n: float(n < 1))
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        opt.step()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            opt.step()
+    moved = []
+    for _ in range(2):
+        before = [parameter.detach().clone() for parameter in replicas.parameters()]
+        graph.replay()
+        pairs = list(zip(before, replicas.parameters(), strict=True))
+        moved.append([any(not torch.equal(old[i], new[i]) for old, new in pairs) for i in range(3)])
+        scheduler.step()
+    assert moved == [[True, True, False], [False, False, False]]

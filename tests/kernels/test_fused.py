@@ -298,8 +298,7 @@ def test_a_hundred_steps_never_wait_for_the_device_and_replay_from_a_graph(waiti
 def test_a_captured_step_follows_a_learning_rate_on_the_device():
     device = torch.device("cuda")
     groups = build([((100,), cl.Circle(1.0)), ((100,), cl.Free())], torch.float32, device)
-    lr = torch.tensor(0.1, device=device)
-    optimizer = cl.CoLud(groups, lr, friction=1.0)
+    optimizer = cl.CoLud(groups, torch.tensor(0.1, device=device), friction=1.0)
     for parameter in parameters(groups):
         parameter.grad = torch.ones_like(parameter)
     optimizer.step()
@@ -307,7 +306,8 @@ def test_a_captured_step_follows_a_learning_rate_on_the_device():
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         optimizer.step()
-    lr.fill_(0.0)
+    for group in optimizer.param_groups:
+        group["lr"].fill_(0.0)
     before = [parameter.detach().clone() for parameter in parameters(groups)]
     graph.replay()
     torch.cuda.synchronize()
