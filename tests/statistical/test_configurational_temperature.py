@@ -65,7 +65,8 @@ def defects(case: Case) -> Tensor:
         weight.grad = case.stiffness * (weight - case.start)
         monitor.record()
         opt.step()
-    work, divergence = (torch.stack(monitor._series[0][name], 1) for name in ("work", "divergence"))
+    records = monitor._records[0]
+    work, divergence = (torch.stack([each[name] for each in records], 1) for name in ("work", "divergence"))
     size = divergence.mean().abs()
     estimate = monitor.report().groups[0].configurational
     assert estimate is not None
