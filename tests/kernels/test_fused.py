@@ -83,7 +83,7 @@ def compare(monkeypatch, device, make, cases, dtype, tolerance, **options) -> No
             scale = max(1.0, float(value.abs().max()))
             torch.testing.assert_close(fused.state[ours][key], value, rtol=0, atol=tolerance[dtype] * scale)
     assert max(cl.diagnostics.violation(fused).values()) <= 1e-5
-    assert max([0.0, *cl.diagnostics.cotangency(fused).values()]) <= 2e-5
+    assert max([0.0, *cl.diagnostics.cotangency(fused).values()]) <= 4e-5
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
