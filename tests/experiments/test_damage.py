@@ -137,6 +137,13 @@ def test_results_without_run_json_are_not_taken_for_ours(copy):
     assert not (copy / WHAT.name / "run.json").exists()
 
 
+def test_what_a_kill_left_of_a_job_that_is_done_is_removed(whole, copy):
+    for name in ("part-1.pt", ".part-1.lock"):
+        (copy / WHAT.name / name).write_bytes(b"")
+    assert resumed(copy) == []
+    assert contents(copy / WHAT.name) == contents(whole / WHAT.name)
+
+
 # ---- checkpoints ---------------------------------------------------------------------------------
 
 

@@ -78,7 +78,10 @@ def run(
         Whether it came to the end; False when it was stopped.
     """
     for job in jobs(experiment):
-        if not fnmatchcase(job.name, only) or folder.done(job):
+        if not fnmatchcase(job.name, only):
+            continue
+        if folder.done(job):
+            folder.tidy(job)
             continue
         with folder.claim(job) as mine:
             # another process may have finished it just now

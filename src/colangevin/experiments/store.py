@@ -188,7 +188,7 @@ class Folder:
         Raises:
             StoreError: when there can be no lock.
         """
-        path = self.path / f".{job.slug}.lock"
+        path = self._lock(job)
         try:
             # a link that somebody put there would lock, or make, a file elsewhere
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -209,7 +209,7 @@ class Folder:
             yield True
             # only now: who locks a file that another has removed shares the job with who makes a new one
             if self.done(job):
-                path.unlink(missing_ok=True)
+                self.tidy(job)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -301,6 +301,14 @@ class Folder:
         except Exception as error:  # whole, but no checkpoint: torch then raises almost anything
             raise DamagedError(path, error) from error
         return state
+
+    def tidy(self, job: Stored) -> None:
+        """Remove the checkpoint and the lock of a job that is done, which a kill may have left."""
+        for path in (self.file(job, "pt"), self._lock(job)):
+            path.unlink(missing_ok=True)
+
+    def _lock(self, job: Stored) -> Path:
+        return self.path / f".{job.slug}.lock"
 
     def file(self, job: Stored, suffix: str) -> Path:
         """The path of a file of a job."""
