@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -135,10 +135,10 @@ def take(optimizer: torch.optim.Optimizer, method: Method, move: Move) -> None:
 
         def closure() -> Tensor:
             optimizer.zero_grad()
-            with torch.inference_mode(False):
+            with torch.inference_mode(False), torch.device("cpu"):
                 cases.set_gradients(weight, free, move.kind, move.size, move.seed)
                 spoil(weight, move)
-            return torch.zeros(())
+            return torch.zeros(())  # of the loss nothing is asked
 
     with SURROUNDINGS[move.surroundings]():
         optimizer.step(closure)
@@ -216,3 +216,11 @@ def test_hostile_cases(held: Held, method: Method, dtype: torch.dtype, moves: li
 @given(**CASES)
 def test_many_hostile_cases(held: Held, method: Method, dtype: torch.dtype, moves: list[Move]) -> None:
     run(held, method, dtype, moves)
+
+
+def test_a_step_off_the_manifold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drift along a line instead of a great circle."""
+    monkeypatch.setattr(cl.Sphere, "drift", lambda self, q, p, a: (q + a * p, p))
+    cases = settings(max_examples=100, phases=[Phase.generate], **HOSTILE)(given(**CASES)(run))
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        cases()

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from colangevin.optim import entry
 from tests.fuzz import cases
 from tests.fuzz.cases import Held, Method
 from tests.fuzz.test_hostile import HOSTILE
@@ -129,3 +130,14 @@ def test_many_resumed_runs_are_the_same(
     held: Held, method: Method, dtype: torch.dtype, legs: list[Leg]
 ) -> None:
     run(held, method, dtype, legs)
+
+
+def test_a_lost_step_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that starts again with every optimizer."""
+    monkeypatch.setattr(entry.Entry, "step", property(lambda self: self.__dict__.setdefault("_taken", 0)))
+    monkeypatch.setattr(
+        entry.Entry, "count", lambda self: self.__dict__.update(_taken=self.__dict__.get("_taken", 0) + 1)
+    )
+    cases = settings(max_examples=100, phases=[Phase.generate], **HOSTILE)(given(**CASES)(run))
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        cases()

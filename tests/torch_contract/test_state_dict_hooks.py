@@ -175,7 +175,7 @@ class TestLoading(TestCase):
         seen = []
 
         def look(optimizer: Optimizer) -> None:
-            seen.append(optimizer.state_dict())
+            seen.append(copy.deepcopy(optimizer.state_dict()))
             check_feasible(optimizer)
             train(other, optimizer, 1)
 

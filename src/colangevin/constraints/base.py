@@ -68,7 +68,7 @@ class Constraint(ABC):
             ConstraintError: for a shard of a weight, or a weight that cannot carry the constraint.
         """
         stack = self.stacked(weight, replicas)
-        return float(self.infeasibility(stack).max()) if stack.numel() else 0.0
+        return float(self.violations(stack).max()) if stack.numel() else 0.0
 
     @torch.no_grad()
     def init_(
@@ -167,6 +167,10 @@ class Constraint(ABC):
     @abstractmethod
     def infeasibility(self, weight: Tensor) -> Tensor:
         """Largest relative violation of each weight of a stack, shape (copies,)."""
+
+    def violations(self, weight: Tensor) -> Tensor:
+        """What :meth:`violation` reports of each weight of a stack, shape (copies,)."""
+        return self.infeasibility(weight)
 
     @abstractmethod
     def explain(self, weight: Tensor) -> str:

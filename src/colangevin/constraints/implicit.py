@@ -110,8 +110,7 @@ class Implicit(Constraint):
     def degrees_of_freedom(self, shape: Sequence[int]) -> int:
         return self.configuration_shape(shape)[0] - self._components(shape)
 
-    @full_precision
-    def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
+    def violations(self, weight: Tensor) -> Tensor:
         """The largest absolute value of g, or the largest positive one of an inequality, in g's own units.
 
         No scale is honest for every g: relative to how far g moves with the weight, the determinant of a
@@ -120,17 +119,13 @@ class Implicit(Constraint):
         largest entry of the weight, so that a weight which a checkpoint rounded passes.
 
         Args:
-            weight: one weight, or a stack of them along dimension 0.
-            replicas: whether ``weight`` is such a stack.
+            weight: a stack of weights.
 
         Returns:
-            The largest violation.
+            Shape (copies,).
         """
-        stack = self.stacked(weight, replicas)
-        if not stack.numel():
-            return 0.0
-        values = torch.stack([self._values(copy) for copy in stack])
-        return float((values.clamp_min(0) if self.inequality else values.abs()).max())
+        values = torch.stack([self._values(copy) for copy in weight])
+        return (values.clamp_min(0) if self.inequality else values.abs()).amax(1)
 
     def infeasibility(self, weight: Tensor) -> Tensor:
         return torch.stack([self._relative(copy) for copy in weight])

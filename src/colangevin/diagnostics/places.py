@@ -74,14 +74,14 @@ class Place:
         try:
             residual = constraint.residual(self.weight, self.q)
         except ConvergenceError:  # too far away for a configuration
-            return constraint.infeasibility(self.weight.double())
+            return constraint.violations(self.weight.double())
         if self.trusted or not constraint.keeps_position(self.weight.dtype):
             return residual
         # q fits its constraint also where it was made from a weight that does not
         new = torch.ones_like(residual, dtype=torch.bool)
         if self.stored is not None:
             new = (self.q != self.stored.double()).reshape(len(self.q), -1).any(1)
-        return torch.where(new, residual.maximum(constraint.infeasibility(self.weight.double())), residual)
+        return torch.where(new, residual.maximum(constraint.violations(self.weight.double())), residual)
 
     @property
     def freedom(self) -> int:
