@@ -5,6 +5,7 @@ Seeded: the same cases in every run.
 
 import copy
 import io
+import itertools
 import pickle
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from colangevin.optim import entry
+from colangevin.optim import bucket, sweep
 from tests.fuzz import cases
 from tests.fuzz.cases import Held, Method
 from tests.fuzz.test_hostile import HOSTILE
@@ -132,12 +133,11 @@ def test_many_resumed_runs_are_the_same(
     run(held, method, dtype, legs)
 
 
-def test_a_lost_step_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise that starts again with every optimizer."""
-    monkeypatch.setattr(entry.Entry, "step", property(lambda self: self.__dict__.setdefault("_taken", 0)))
-    monkeypatch.setattr(
-        entry.Entry, "count", lambda self: self.__dict__.update(_taken=self.__dict__.get("_taken", 0) + 1)
-    )
+def test_noise_with_a_state_of_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that goes on from whoever drew last."""
+    drawn = itertools.count()
+    for path in (bucket, sweep):
+        monkeypatch.setattr(path, "stream", lambda *words: next(drawn))
     cases = settings(max_examples=100, phases=[Phase.generate], **HOSTILE)(given(**CASES)(run))
     with pytest.raises((AssertionError, ExceptionGroup)):
         cases()
