@@ -313,6 +313,8 @@ def test_constrain_refuses_replicas_wherever_they_are():
         (nn.Sequential(nn.Linear(2, 2), replicas), "model: its module '1' is a Replicas"),
         (torch.compile(replicas, backend="eager"), "model: its module '_orig_mod' is a Replicas"),
     ):
-        with pytest.raises(cl.ConstraintError, match=f"{where}.*stacks 4 weights.*on the Replicas"):
+        with pytest.raises(
+            cl.ConstraintError, match=rf"{where}.*stacks 4 weights.*replicas.constrain\(rules\)"
+        ):
             cl.constrain(model, {"*weight": cl.Orthogonal()})
     assert torch.equal(replicas.get_parameter("weight"), stack)

@@ -52,7 +52,8 @@ class ConstrainedOptimizer(Optimizer):
     #: the state dict that is being loaded
     _loading: dict[str, Any] | None
     _roster: Roster
-    _bound: list[dict[str, Any] | None]
+    #: whether an entry has a state that the optimizer gets only when the step is taken
+    _apart: bool
     _plan: Plan | None
     _known_options: list[Any]
     _known_dynamics: list[Dynamics]
@@ -239,7 +240,7 @@ class ConstrainedOptimizer(Optimizer):
                 bucket.advance(hosted[bucket.position], segment, last=last)
         for fused in plan.fused:
             fused.advance(dynamics)
-        if None in self._bound:
+        if self._apart:
             for entry in active:
                 self.state[entry.parameter] = entry.state
         return [
@@ -258,11 +259,13 @@ class ConstrainedOptimizer(Optimizer):
         entries = self._roster.entries(self.param_groups, self._names)
         grads = [entry.parameter.grad for entry in entries]
         layouts = gradient_layouts(grads)
-        self._bound = [self.state.get(entry.parameter) for entry in entries]
-        for entry, grad, state in zip(entries, grads, self._bound, strict=True):
+        self._apart = False
+        for entry, grad in zip(entries, grads, strict=True):
             entry.grad = grad
+            state = self.state.get(entry.parameter)
             if state is not entry.state:
                 entry.bind(state)
+                self._apart |= state is not entry.state
         if self._plan is None or not self._plan.fits(entries, layouts, dynamics, segment):
             self._plan = Plan(entries, layouts, dynamics, segment)
         return self._plan

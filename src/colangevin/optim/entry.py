@@ -71,30 +71,30 @@ class Entry:
     # ---- before a step ---------------------------------------------------------------------------
 
     def bind(self, state: dict[str, Any] | None) -> None:
-        """Take the optimizer's state of this parameter for its own, in the dtype and on the device it needs.
+        """Take the optimizer's state of this parameter for its own, or a copy in the dtype it needs now.
 
         Args:
-            state: None while there is none.
+            state: None while there is none. It is not changed.
 
         Raises:
             ConstraintError: when it was made for another shape.
         """
-        if state is None:
-            self.state = {}
-            return
+        fitting = {} if state is None else dict(state)
         if not self.constraint.keeps_position(self.parameter.dtype):
-            state.pop("position", None)  # of a coarser dtype that the parameter had
-        for key in state.keys() & {"position", "momentum"}:
-            if tuple(state[key].shape) != self.state_shape:
+            fitting.pop("position", None)  # of a coarser dtype that the parameter had
+        for key in fitting.keys() & {"position", "momentum"}:
+            if tuple(fitting[key].shape) != self.state_shape:
                 raise ConstraintError(
-                    f"{self.label}: its {key} has shape {tuple(state[key].shape)} and should have "
+                    f"{self.label}: its {key} has shape {tuple(fitting[key].shape)} and should have "
                     f"{self.state_shape}: the parameter was given another shape since its last step. Give it "
                     "the old shape back, or build a new optimizer for the new one."
                 )
-            state[key] = state[key].to(self.parameter.device, self.dtype)
-        if "step" in state:
-            state["step"] = state["step"].to(self.parameter.device)
-        self.state = state
+            fitting[key] = fitting[key].to(self.parameter.device, self.dtype)
+        if "step" in fitting:
+            fitting["step"] = fitting["step"].to(self.parameter.device)
+        kept = state or {}
+        unchanged = kept.keys() == fitting.keys() and all(kept[key] is fitting[key] for key in kept)
+        self.state = state if state is not None and unchanged else fitting
 
     def look(self) -> bool:
         """Whether only the optimizer wrote the parameter since its last step, as far as one can tell."""

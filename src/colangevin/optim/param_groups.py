@@ -136,7 +136,7 @@ def _refuse_replicas(model: nn.Module) -> None:
             where = f"its module '{place}' is" if place else "is"
             raise ConstraintError(
                 f"model: {where} a Replicas, each of whose parameters stacks {len(module)} weights. Call "
-                "constrain(rules) on the Replicas instead, which constrains each replica apart."
+                "replicas.constrain(rules) on it instead, which constrains each replica apart."
             )
 
 
