@@ -168,6 +168,8 @@ def test_a_scheduler_moves_the_rates_of_replicas_in_a_captured_step():
         graph.replay()
         pairs = list(zip(before, replicas.parameters(), strict=True))
         # a step of length 0 rounds the weights of circles anew
-        moved.append([any(float((old - new)[i].abs().max()) > 1e-6 for old, new in pairs) for i in range(3)])
+        moved.append(
+            [any(float((old - new.detach())[i].abs().max()) > 1e-6 for old, new in pairs) for i in range(3)]
+        )
         scheduler.step()
     assert moved == [[True, True, False], [False, False, False]]
