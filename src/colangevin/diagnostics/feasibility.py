@@ -42,7 +42,7 @@ def cotangency(optimizer: ConstrainedOptimizer) -> dict[str, float]:
         Name to cotangency error, for parameters that have a momentum.
     """
     return {
-        place.name: float(place.constraint.cotangency(place.q, place.p).max())
+        place.name: float(place.cotangency().max())
         for place in places(unwrap(optimizer))
         if place.p is not None
     }

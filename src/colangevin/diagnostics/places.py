@@ -83,6 +83,14 @@ class Place:
             new = (self.q != self.stored.double()).reshape(len(self.q), -1).any(1)
         return torch.where(new, residual.maximum(constraint.violations(self.weight.double())), residual)
 
+    def cotangency(self) -> Tensor:
+        """How far each copy's momentum is from being cotangent, shape (copies,); 0 without a momentum."""
+        if self.p is None or not self.p.numel():
+            return self.weight.new_zeros(len(self.weight))
+        # the error is relative, and a momentum whose square underflows has no length: scale it first
+        size = self.p.abs().reshape(len(self.p), -1).amax(1).view(-1, *[1] * (self.p.dim() - 1))
+        return self.constraint.cotangency(self.q, torch.where(size > 0, self.p / size, self.p))
+
     @property
     def freedom(self) -> int:
         """Degrees of freedom of one copy."""

@@ -52,7 +52,7 @@ class Sums:
             self.work, self.divergence = self.work + work, self.divergence + divergence
         self._worst("violation", place.violation())
         if place.p is not None:
-            self._worst("cotangency", place.constraint.cotangency(place.q, place.p))
+            self._worst("cotangency", place.cotangency())
 
     def _worst(self, name: str, value: Tensor) -> None:
         self.largest[name] = torch.maximum(self.largest[name], value) if name in self.largest else value
