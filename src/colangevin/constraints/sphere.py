@@ -198,7 +198,7 @@ class Sphere(Constraint):
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
         p_new = torch.empty_like(p)
         for rows in _blocks(q):
-            p_new[:, rows] = _tangent(q[:, rows] / self._r(q, rows), p[:, rows])
+            p_new[:, rows] = _tangent_alone(q[:, rows] / self._r(q, rows), p[:, rows])
         return p_new
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
@@ -254,15 +254,29 @@ def _tangent(x: Tensor, p: Tensor) -> Tensor:
     return torch.addcmul(p, x, (x * p).sum(-1, keepdim=True), value=-1)
 
 
+def _tangent_alone(x: Tensor, p: Tensor) -> Tensor:
+    """What of p lies along the sphere, also where p is normal but for its rounding."""
+    left = _tangent(x, p)
+    # rows of which little is left are projected again: of a large normal part the rounding stays behind
+    while bool((again := _peak(p) > 2 * _peak(left)).any()):
+        p, left = left, torch.where(again, _tangent(x, left), left)
+    return left
+
+
 def _normalise(x_bar: Tensor, x: Tensor) -> Tensor:
     """Scale to length 1; a row that fell on the centre has no direction and becomes x."""
     length, direction = _polar_form(x_bar)
     return torch.where(length > 0, direction, x)
 
 
+def _peak(rows: Tensor) -> Tensor:
+    """The largest absolute entry of each row."""
+    return torch.maximum(rows.amax(-1, keepdim=True), -rows.amin(-1, keepdim=True))
+
+
 def _polar_form(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Lengths and directions of rows; divided by its largest entry first, no row over- or underflows."""
-    peak = torch.maximum(rows.amax(-1, keepdim=True), -rows.amin(-1, keepdim=True))
+    peak = _peak(rows)
     zero = peak <= torch.finfo(rows.dtype).tiny
     scaled = rows / peak.masked_fill(zero, 1)
     # not vector_norm, whose running sum drops what is small beside it: a long row would end beyond its bound
