@@ -140,11 +140,12 @@ def check_states(
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
-            for entry in state.keys() & _STORED:  # others may keep what is theirs beside it
-                _check_entry(what, entry, state[entry], parameter, group)
+            for entry in _STORED:  # others may keep what is theirs beside it
+                if entry in state:
+                    _check_entry(what, entry, state[entry], parameter, group)
 
 
-_STORED = {"step", "position", "momentum"}
+_STORED = ("step", "position", "momentum")
 _WHOLE = "load a state dict as state_dict() returned it."
 
 
@@ -179,7 +180,7 @@ def restore_precision(
     for saved, group in zip(state_dict["param_groups"], groups, strict=True):
         for key, parameter in zip(saved["params"], group["params"], strict=True):
             values = state_dict["state"].get(key, {})
-            for name in values.keys() & _STORED:
+            for name in filter(values.__contains__, _STORED):
                 dtype = torch.int64 if name == "step" else state_dtype(parameter.dtype)
                 state[parameter][name] = values[name].detach().to(parameter.device, dtype, copy=True)
 

@@ -82,7 +82,7 @@ class Entry:
         fitting = {} if state is None else dict(state)
         if not self.constraint.keeps_position(self.parameter.dtype):
             fitting.pop("position", None)  # of a coarser dtype that the parameter had
-        for key in fitting.keys() & {"position", "momentum"}:
+        for key in [key for key in ("position", "momentum") if key in fitting]:
             if tuple(fitting[key].shape) != self.state_shape:
                 raise ConstraintError(
                     f"{self.label}: its {key} has shape {tuple(fitting[key].shape)} and should have "
