@@ -31,7 +31,7 @@ EDITS = (
     "bfloat16",
     "far",
 )
-SPOILED = ("none", "none", "none", "none", "nan", "inf", "missing", "double")
+SPOILED = ("none", "none", "none", "none", "nan", "inf", "missing", "none")
 OPTIONS = ("none", "none", "none", "lr 0", "lr 1", "lr 1e39", "lr -1", "temperature", "decay")
 
 
@@ -123,8 +123,6 @@ def spoil(weight: nn.Parameter, move: Move) -> None:
         weight.grad = None
     elif move.spoiled in ("nan", "inf") and weight.numel():
         weight.grad.reshape(-1)[-1] = torch.nan if move.spoiled == "nan" else torch.inf
-    elif move.spoiled == "double" and weight.dtype == torch.float32:
-        weight.grad = weight.grad.clone()
 
 
 def take(optimizer: torch.optim.Optimizer, method: Method, move: Move) -> None:
