@@ -1,0 +1,64 @@
+"""Checkpoints and samples of an earlier version: they load, and the runs go on as they went on then."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import colangevin as cl
+from tests.before.write import DTYPES, FOLDER, OPTIMIZERS, build, collect, machine, saved, train
+
+
+def assert_same(ours: Any, theirs: Any, *, exact: bool, path: str = "") -> None:
+    """Bit for bit on a machine like the one that wrote them, elsewhere up to the rounding of its sines."""
+    if isinstance(theirs, Tensor):
+        assert ours.dtype == theirs.dtype, path
+        assert ours.shape == theirs.shape, path
+        if exact:
+            assert torch.equal(ours, theirs), f"{path}: differs by {(ours - theirs).abs().max():.3g}"
+        else:
+            tolerance = (
+                1e-12 if theirs.dtype == torch.float64 else 1e-2 if theirs.dtype == torch.bfloat16 else 1e-4
+            )
+            torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+    elif isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys(), path
+        for key in theirs:
+            assert_same(ours[key], theirs[key], exact=exact, path=f"{path}[{key!r}]")
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs), path
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(one, other, exact=exact, path=f"{path}[{i}]")
+    else:
+        assert ours == theirs, path
+
+
+@pytest.mark.parametrize("case", [*DTYPES, "replicas"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_run_goes_on(optimizer: str, case: str) -> None:
+    file = torch.load(FOLDER / f"{optimizer}.pt", weights_only=True)
+    stored = file["cases"][case]
+    model, optim = build(optimizer, DTYPES.get(case, torch.float32), 3 if case == "replicas" else 0)
+    model.load_state_dict(stored["middle"]["model"])
+    optim.load_state_dict(stored["middle"]["optimizer"])
+    train(model, optim, 3)
+    assert_same(saved(model, optim), stored["end"], exact=file["machine"] == machine())
+
+
+def test_samples_are_read_and_collected_on(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER / "samples", tmp_path / "samples")
+    file = torch.load(FOLDER / "samples.pt", weights_only=True)
+    middle, end = file["middle"], file["end"]
+    model, optim = build("CoLud-BAOAB", torch.float32, 0)
+    model.load_state_dict(middle["model"])
+    optim.load_state_dict(middle["optimizer"])
+    samples = cl.Samples.load(tmp_path / "samples", model)
+    samples.load_state_dict(middle["samples"])
+    assert len(samples) == 2
+    assert_same(samples[1], middle["model"], exact=True)
+    collect(model, optim, samples, 3)
+    assert len(samples) == 3
+    assert_same(saved(model, optim), end, exact=file["machine"] == machine())
