@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
+from tests.core_only import Columns, Simplex, Symmetric
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
@@ -60,6 +61,11 @@ class ConstraintCase:
         """A feasible weight; another seed gives another one."""
         return self.sample(torch.Generator().manual_seed(seed)).to(dtype)
 
+    @property
+    def manifold(self) -> cl.constraints.Manifold:
+        """That of the weight's shape."""
+        return self.constraint.on(self.weight().shape)
+
 
 def sphere_and_plane(w: Tensor) -> Tensor:
     """The circle in which a sphere of radius sqrt(2) meets the plane of zero mean: two components."""
@@ -100,6 +106,18 @@ def _on_sphere_and_plane(g: torch.Generator) -> Tensor:
     return w * (2**0.5 / w.norm())
 
 
+def _symmetric(n: int) -> Callable[[torch.Generator], Tensor]:
+    return lambda g: (lambda w: w + w.mT)(torch.randn(n, n, generator=g, dtype=torch.float64))
+
+
+def _columns(length: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    return lambda g: length * nn.functional.normalize(_normal(*shape)(g), dim=0)
+
+
+def _simplex(*shape: int) -> Callable[[torch.Generator], Tensor]:
+    return lambda g: torch.softmax(_normal(*shape)(g), dim=-1)
+
+
 RADII = torch.tensor([0.3, 0.6, 1.2])
 
 CONSTRAINTS = (
@@ -114,6 +132,9 @@ CONSTRAINTS = (
     ConstraintCase("orthogonal-conv", cl.Orthogonal(), _orthogonal(4, 2, 3, 3)),
     ConstraintCase("implicit", cl.Implicit(sphere_and_plane), _on_sphere_and_plane),
     ConstraintCase("implicit-slack", cl.Implicit(rows_in_balls, inequality=True), _rows(0.2, 1.1, 2, 3)),
+    ConstraintCase("core-symmetric", Symmetric(), _symmetric(3)),
+    ConstraintCase("core-columns", Columns(1.5), _columns(1.5, 4, 3)),
+    ConstraintCase("core-simplex", Simplex(), _simplex(4, 3)),
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import colangevin as cl
-from colangevin.autocast import full_precision
+from colangevin.surroundings import full_precision
 
 
 @full_precision

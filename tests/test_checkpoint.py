@@ -57,7 +57,7 @@ def test_state_dict_names_the_constraint(constraint: ConstraintCase) -> None:
 def test_state_dict_keeps_what_the_next_step_needs_and_no_more(constraint: ConstraintCase) -> None:
     problem, opt = start(by_id("colud-OBA"), constraint)
     train(problem, opt, 1)
-    keys = {"step", "momentum"} | ({"position"} if constraint.constraint.hidden else set())
+    keys = {"step", "momentum"} | ({"position"} if constraint.manifold.hidden else set())
     assert opt.state_dict()["state"][0].keys() == keys
     assert opt.state_dict()["state"][1].keys() == {"step", "momentum"}
     problem, opt = start(by_id("colod"), constraint)

@@ -69,10 +69,10 @@ def start(case: Case, dtype: torch.dtype) -> Parameter:
     shape = (case.replicas, *case.shape) if case.replicas else case.shape
     weight = torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
     if isinstance(case.constraint, cl.Circle):
-        weight = torch.tanh(weight) * case.constraint._r(weight)
+        weight = torch.tanh(weight) * case.constraint.radii.like(weight)
     elif isinstance(case.constraint, cl.Sphere) and case.constraint.slack:
         rows = weight.flatten(1)
-        weight = (0.5 * case.constraint._r(rows) * rows / rows.norm(dim=1, keepdim=True)).view(shape)
+        weight = (0.5 * case.constraint.radii.like(rows) * rows / rows.norm(dim=1, keepdim=True)).view(shape)
     else:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(2)
@@ -111,7 +111,7 @@ def run(
             assert all(math.isfinite(value) for measured in now for value in measured.values())
             violation = max(violation, *now[0].values())
             cotangency = max(cotangency, *now[1].values(), 0.0)
-    freedom = case.constraint.degrees_of_freedom(case.shape)
+    freedom = case.constraint.on(case.shape).degrees_of_freedom
     distance = float((parameter.detach() - first).abs().max() / first.abs().max())
     assert distance > 1e-3 or freedom == 0, "the run did not go anywhere"
     return violation, cotangency

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn import Parameter
 
 import colangevin as cl
-from colangevin.constraints import Constraint, newton
-from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
+from colangevin.constraints import Constraint, Manifold, newton
+from colangevin.dynamics.letters import drift, kick, ornstein_uhlenbeck
 from colangevin.optim.base import ConstrainedOptimizer
 
 TOL = 1e-10
@@ -37,7 +37,7 @@ class Pair:
     All tensors of the closed form are stacks of one.
     """
 
-    closed: Constraint
+    constraint: Constraint
     implicit: cl.Implicit
     shape: tuple[int, ...]
     position: Callable[[Tensor], Tensor]
@@ -46,14 +46,18 @@ class Pair:
     noise: Callable[[Tensor, Tensor], Tensor]
 
     @property
-    def general(self) -> Constraint:
+    def closed(self) -> Manifold:
+        return self.constraint.on(self.shape)
+
+    @property
+    def general(self) -> Manifold:
         return self.implicit.on(self.shape)
 
     def start(self) -> tuple[Tensor, Tensor]:
         """A point with momentum, of the closed form."""
         weight = 0.3 * normal(1, 1, *self.shape)
         if not self.closed.hidden:
-            weight = self.closed.lower(self.closed.lift(weight), self.shape)
+            weight = self.closed.lower(self.closed.lift(weight))
         q = self.closed.lift(weight)
         return q, self.closed.tangent(q, normal(2, *q.shape))
 
@@ -84,7 +88,7 @@ def gather(x: Tensor, rows: int, n: int) -> Tensor:
 def circle_pair() -> Pair:
     n = 6
     return Pair(
-        closed=cl.Circle(R),
+        constraint=cl.Circle(R),
         implicit=cl.Implicit(within_radius, inequality=True),
         shape=(2, 3),
         position=lambda q: R * torch.cat((q.sin().flatten(1), q.cos().flatten(1)), dim=1),
@@ -95,7 +99,7 @@ def circle_pair() -> Pair:
 
 def flat_pair(closed: Constraint, g: Callable[[Tensor], Tensor], shape: tuple[int, ...]) -> Pair:
     return Pair(
-        closed=closed,
+        constraint=closed,
         implicit=cl.Implicit(g),
         shape=shape,
         position=lambda q: q.flatten(1),
@@ -108,7 +112,7 @@ PAIRS = {
     "circle": circle_pair(),
     "sphere": flat_pair(cl.Sphere(R, slack=False), row_norms, (3, 4)),
     "sphere-slack": Pair(
-        closed=cl.Sphere(R),
+        constraint=cl.Sphere(R),
         implicit=cl.Implicit(row_norms, inequality=True),
         shape=(3, 4),
         position=spread,
@@ -130,7 +134,7 @@ def assert_same(actual: Tensor, expected: Tensor, tol: float = TOL) -> None:
 def test_lift_finds_the_same_point(name: str) -> None:
     pair = PAIRS[name]
     q, _ = pair.start()
-    assert_same(pair.general.lift(pair.closed.lower(q, pair.shape)), pair.position(q))
+    assert_same(pair.general.lift(pair.closed.lower(q)), pair.position(q))
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -247,9 +251,9 @@ def test_overdamped_step_approaches_the_closed_form(
 @pytest.mark.parametrize("name", ORTHOGONAL)
 def test_a_run_of_the_optimizer_equals_orthogonals_own(name: str, splitting: str) -> None:
     pair = PAIRS[name]
-    start = pair.closed.lower(pair.start()[0], pair.shape)[0]
+    start = pair.closed.lower(pair.start()[0])[0]
     weights = []
-    for constraint in (pair.closed, pair.implicit):
+    for constraint in (pair.constraint, pair.implicit):
         parameter = Parameter(start.clone())
         optimizer = cl.CoLud(
             [{"params": [parameter], "constraint": constraint}],
@@ -488,7 +492,7 @@ class Breakable:
 
 def bystanders() -> list[dict[str, object]]:
     """Groups before and after which the failing one stands: none of them may move either."""
-    orthogonal = cl.Orthogonal().lift(normal(21, 1, 4, 3))[0]
+    orthogonal = cl.Orthogonal().on((4, 3)).lift(normal(21, 1, 4, 3))[0]
     return [
         {"params": [Parameter(normal(22, 3))]},
         {"params": [Parameter(0.1 * torch.tanh(normal(23, 3)))], "constraint": cl.Circle(0.1)},
@@ -684,10 +688,11 @@ def test_one_replica_that_cannot_land_stops_all() -> None:
 
 
 def test_degrees_of_freedom_count_slack_and_components() -> None:
-    assert cl.Implicit(row_sums).degrees_of_freedom((3, 4)) == 12 - 3
-    assert cl.Implicit(row_norms, inequality=True).degrees_of_freedom((3, 4)) == 12
-    assert cl.Implicit(orthonormal_columns).degrees_of_freedom((5, 3)) == cl.Orthogonal().degrees_of_freedom(
-        (5, 3)
+    assert cl.Implicit(row_sums).on((3, 4)).degrees_of_freedom == 12 - 3
+    assert cl.Implicit(row_norms, inequality=True).on((3, 4)).degrees_of_freedom == 12
+    assert (
+        cl.Implicit(orthonormal_columns).on((5, 3)).degrees_of_freedom
+        == cl.Orthogonal().on((5, 3)).degrees_of_freedom
     )
-    assert cl.Implicit(within_radius, inequality=True).configuration_shape((2, 3)) == (12,)
-    assert math.prod(cl.Implicit(unit_determinant).configuration_shape((3, 3))) == 9
+    assert cl.Implicit(within_radius, inequality=True).on((2, 3)).configuration_shape == (12,)
+    assert math.prod(cl.Implicit(unit_determinant).on((3, 3)).configuration_shape) == 9

@@ -13,7 +13,7 @@ from colangevin.constraints import products
 from tests.reference import orthogonal_overdamped, orthogonal_underdamped
 
 TOL = 1e-12
-ORTHOGONAL = cl.Orthogonal()
+ORTHOGONAL = cl.Orthogonal().on((2, 2))  # whose methods take matrices of any shape
 SHAPES = [(6, 3), (5, 5), (40, 16), (7, 1), (64, 27)]
 TALL = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
@@ -92,7 +92,7 @@ def test_kick_and_drift_in_one_are_the_two_letters(shape: tuple[int, int], wide:
     grad, h, b = ambient(shape), sigma / 2, 0.7
     q, p, grad = (each.mT.contiguous().unsqueeze(0) if wide else each.unsqueeze(0) for each in (Q, P, grad))
     together = ORTHOGONAL.kick_drift(q, p, grad, b, h)
-    apart = ORTHOGONAL.drift(q, ORTHOGONAL.kick(q, p, grad, b), h)
+    apart = ORTHOGONAL.drift(q, ORTHOGONAL.tangent(q, p - b * grad), h)
     for one, other in zip(together, apart, strict=True):
         assert_same(one, other)
 
@@ -253,13 +253,13 @@ def test_float32_momentum_of_a_small_step_is_the_float64_one(shape: tuple[int, .
     """SGD's scale, no noise: (Q' - Q_bar) / lr, as the paper has it, is rounding divided by lr."""
     generator = torch.Generator().manual_seed(3)
     weight = torch.randn(1, *shape, generator=generator, dtype=torch.float64)
-    weight = ORTHOGONAL.lower(ORTHOGONAL.lift(weight), shape)[0]  # the nearest orthonormal matrix
+    weight = cl.Orthogonal().on(shape).nearest(weight, "weight")[0]  # the nearest orthonormal matrix
     grads = [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(3)]
     momenta = {}
     for dtype in (torch.float32, torch.float64):
         # both start from the float32 weight, which is orthonormal to float32's rounding only
         parameter = Parameter(weight.float().to(dtype))
-        group = {"params": [parameter], "constraint": ORTHOGONAL}
+        group = {"params": [parameter], "constraint": cl.Orthogonal()}
         optimizer = cl.ConstrainedSGD([group], lr=lr, momentum=0.9)
         for grad in grads:
             parameter.grad = grad.float().to(dtype)

@@ -72,16 +72,17 @@ def normal(generator: torch.Generator, shape: tuple[int, ...], dtype: torch.dtyp
 def placed(constraint: Constraint, weight: Tensor) -> Tensor:
     """A weight on the manifold, away from its bound where there is one."""
     if isinstance(constraint, cl.Circle):
-        return torch.tanh(weight) * constraint._r(weight) * 0.8
+        return torch.tanh(weight) * constraint.radii.like(weight) * 0.8
     if isinstance(constraint, cl.Sphere) and constraint.slack:
         rows = weight.flatten(1)
-        r = constraint._r(rows)
+        r = constraint.radii.like(rows)
         return (0.6 * r * rows / rows.norm(dim=1, keepdim=True)).reshape(weight.shape)
     if isinstance(constraint, cl.Implicit) and constraint.inequality:
         return torch.tanh(weight) * 0.8
     if isinstance(constraint, cl.Orthogonal):
         # the nearest orthonormal matrix; init_ would draw one from torch's generator
-        return constraint.lower(constraint.lift(weight.unsqueeze(0)), weight.shape)[0].contiguous()
+        manifold = constraint.on(weight.shape)
+        return manifold.lower(manifold.lift(weight.unsqueeze(0)))[0].contiguous()
     return constraint.init_(weight)
 
 
@@ -402,8 +403,8 @@ def uphill(constraint: Constraint, parameter: Parameter, state: dict[str, Tensor
     p = state["momentum"]
     if isinstance(constraint, cl.Circle):
         return (-p * state["position"].cos().sign()).reshape(parameter.shape)
-    shape = tuple(parameter.shape)
-    return -constraint.lower(p.reshape(1, *constraint.configuration_shape(shape)), shape)[0]
+    manifold = constraint.on(parameter.shape)
+    return -manifold.lower(p.reshape(1, *manifold.configuration_shape))[0]
 
 
 @DTYPES
@@ -432,7 +433,9 @@ def test_a_great_circle_keeps_the_speed_however_many_turns_it_takes(
     """A is a rotation: |p| stays, to a few roundings, also when the angle itself has lost its digits."""
     generator = torch.Generator().manual_seed(12)
     sphere = cl.Sphere(1.5, slack=slack)
-    q = sphere.lift(placed(sphere, normal(generator, (6, 4), dtype)).unsqueeze(0))
+    weight = placed(sphere, normal(generator, (6, 4), dtype))
+    sphere = sphere.on(weight.shape)
+    q = sphere.lift(weight.unsqueeze(0))
     p = sphere.tangent(q, normal(generator, tuple(q.shape), dtype))
     speed = p.norm(dim=-1)
     q_new, p_new = sphere.drift(q, p, phi * 1.5 / float(speed.max()))
@@ -445,7 +448,9 @@ def test_a_great_circle_keeps_the_speed_however_many_turns_it_takes(
 def test_a_great_circle_keeps_a_momentum_whose_square_vanishes(slack: bool, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(16)
     sphere = cl.Sphere(1.5, slack=slack)
-    q = sphere.lift(placed(sphere, normal(generator, (6, 4), dtype)).unsqueeze(0))
+    weight = placed(sphere, normal(generator, (6, 4), dtype))
+    sphere = sphere.on(weight.shape)
+    q = sphere.lift(weight.unsqueeze(0))
     tiny = torch.finfo(dtype).tiny ** 0.65
     p = tiny * sphere.tangent(q, normal(generator, tuple(q.shape), dtype))
     _, p_new = sphere.drift(q, p, 0.1)
@@ -459,7 +464,7 @@ def test_the_cotangency_of_a_circle_is_relative_to_its_momentum(speed: float, dt
     generator = torch.Generator().manual_seed(13)
     beta = normal(generator, (2, 3, 4), dtype)
     omega = speed * normal(generator, (2, 3, 4), dtype)
-    assert float(cl.Circle(0.1).cotangency(beta.double(), omega.double()).max()) <= 1e-15
+    assert float(cl.Circle(0.1).on((3, 4)).cotangency(beta.double(), omega.double()).max()) <= 1e-15
 
 
 def orthonormal(shape: tuple[int, int], dtype: torch.dtype, seed: int = 14) -> Tensor:
@@ -594,7 +599,7 @@ def test_any_shape_any_constraint_any_size(
         optimizer.step()
     assert_finite(optimizer)
     assert max(cl.diagnostics.violation(optimizer).values()) <= TOLERANCES[dtype]
-    if constraint.degrees_of_freedom(shape) > 0:
+    if constraint.on(shape).degrees_of_freedom > 0:
         assert max(cl.diagnostics.cotangency(optimizer).values(), default=0.0) <= TOLERANCES[dtype]
 
 
@@ -614,8 +619,9 @@ def test_any_matrix_projects_onto_an_orthonormal_one(
     r, s = max(rows, columns), min(rows, columns)
     Q = orthonormal((r, s), dtype).unsqueeze(0)
     left, right = normal(generator, (1, r, rank), dtype), normal(generator, (1, rank, s), dtype)
-    Q_new = cl.Orthogonal().project(Q, size * left @ right)
-    assert float(cl.Orthogonal().residual(Q_new, Q_new.double()).max()) <= TOLERANCES[dtype]
+    frames = cl.Orthogonal().on((r, s))
+    Q_new = frames.project(Q, size * left @ right)
+    assert float(frames.residual(Q_new, Q_new.double()).max()) <= TOLERANCES[dtype]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)

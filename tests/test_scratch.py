@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from colangevin.constraints.trigonometry import _number, write_sine
 from colangevin.scratch import _LARGEST, _Kept, scratch
+from colangevin.step.angles import _number, write_sine
 
 CPU = torch.device("cpu")
 MODES = [torch.inference_mode, lambda: torch.device("meta")]

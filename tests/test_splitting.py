@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colangevin import SplittingError
-from colangevin.integrators.splitting import Letter, parse
+from colangevin.dynamics.splitting import Letter, parse
 
 HALF = 1 / 2
 

@@ -7,7 +7,10 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
-from colangevin.optim import plan, sweep
+from colangevin.step import pieces, plan
+from colangevin.step.blocks import Blocks
+from colangevin.step.entry import Entry
+from colangevin.step.plain import Plain
 from tests.optim_db import OptimizerCase, by_id
 
 # in elements; a small block makes small tensors go through many
@@ -49,13 +52,13 @@ def test_blocks_equal_whole_tensors(
 ) -> None:
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         with monkeypatch.context() as patch:
-            patch.setattr(sweep, "_BLOCK", BLOCK)
+            patch.setattr(pieces, "_BLOCK", BLOCK)
             swept, opt = run(optimizer, constraint, layout, dtype)
-            assert not opt._plan.buckets
+            assert {type(mover) for mover in opt._plan.movers} == {Blocks}
         with monkeypatch.context() as patch:
-            patch.setattr(plan, "swept_by", lambda entry: None)
+            patch.setattr(plan, "walkable", lambda entry: False)
             whole, whole_opt = run(optimizer, constraint, layout, dtype)
-            assert not whole_opt._plan.sweeps
+            assert {type(mover) for mover in whole_opt._plan.movers} == {Plain}
         rounding = 8 * torch.finfo(dtype).eps
         torch.testing.assert_close(swept, whole, rtol=rounding, atol=rounding)
         for one, other in zip(swept, whole, strict=True):
@@ -65,15 +68,15 @@ def test_blocks_equal_whole_tensors(
 
 
 def test_blocks_cover_every_element_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "_BLOCK", BLOCK)
+    monkeypatch.setattr(pieces, "_BLOCK", BLOCK)
     for layout in LAYOUTS.values():
         group = {"constraint": cl.Free(), "params": []}
         entries = [
-            sweep.Entry(torch.zeros(shape), "w", i, 0, {**group, "replicas": replicas, "first_replica": 0})
+            Entry(torch.zeros(shape), "w", i, 0, {**group, "replicas": replicas, "first_replica": 0})
             for i, (shape, replicas) in enumerate(layout)
         ]
         covered = [torch.zeros(entry.numel) for entry in entries]
-        for block in sweep._blocks(entries):
+        for block in pieces.cut(entries):
             assert sum(stop - start for _, start, stop in block) <= BLOCK
             for entry, start, stop in block:
                 covered[entry.index][start:stop] += 1
@@ -87,8 +90,7 @@ def test_weights_in_another_order_take_the_other_path(layout: str) -> None:
     radius = torch.ones(3, 4) if layout == "radii" else 1.0
     opt = cl.CoLud([{"params": [weight], "constraint": cl.Circle(radius)}], 0.1, friction=1.0)
     opt.step()
-    assert opt._plan.buckets
-    assert not opt._plan.sweeps
+    assert {type(mover) for mover in opt._plan.movers} == {Plain}
 
 
 @pytest.mark.parametrize(

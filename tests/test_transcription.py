@@ -15,11 +15,11 @@ from torch import Tensor
 
 import colangevin as cl
 from colangevin.constraints import Constraint
-from colangevin.integrators.letters import drift, kick, ornstein_uhlenbeck
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import langevin_rates, sgd_rates
-from colangevin.integrators.splitting import parse
-from colangevin.integrators.underdamped import Underdamped
+from colangevin.dynamics.letters import drift, kick, ornstein_uhlenbeck
+from colangevin.dynamics.overdamped import Overdamped
+from colangevin.dynamics.rates import langevin_rates, sgd_rates
+from colangevin.dynamics.splitting import parse
+from colangevin.dynamics.underdamped import Underdamped
 from tests.reference import (
     circle_overdamped,
     circle_underdamped,
@@ -424,8 +424,8 @@ def given_noise(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
         assert (drawn.dtype, drawn.device) == (dtype, device)
         return drawn
 
-    monkeypatch.setattr("colangevin.optim.bucket.normal", take)
-    monkeypatch.setattr("colangevin.optim.sweep.normal", take)
+    monkeypatch.setattr("colangevin.step.plain.normal", take)
+    monkeypatch.setattr("colangevin.step.block_noise.normal", take)
     return queue
 
 
@@ -440,11 +440,11 @@ def assert_same_state(
     (parameter,) = optimizer.param_groups[0]["params"]
     state = optimizer.state[parameter]
     q = case.position(x).unsqueeze(0)
-    assert_same(parameter.detach(), case.bound.lower(q, case.shape)[0])
+    assert_same(parameter.detach(), case.bound.lower(q)[0])
     stored = state.get("position", q).reshape(q.shape)
     momentum = scale * state["momentum"].reshape(q.shape)[0] if "momentum" in state else None
     assert_same_point(case, stored[0], momentum, x)
-    assert ("position" in state) == case.constraint.hidden
+    assert ("position" in state) == case.bound.hidden
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_colud_with_a_closure_is_the_papers_abo(name: str, given_noise: list[Ten
 
     for _, noise in forces(case, seed=8):
         x = case.step_a(x, H)
-        moved = case.bound.lower(case.position(x).unsqueeze(0), case.shape)[0]
+        moved = case.bound.lower(case.position(x).unsqueeze(0))[0]
         x, given = reference_step(case, x, "BO", H, GAMMA, TAU, slope + 2 * moved, noise)
         given_noise[:] = [given]
         optimizer.step(closure)

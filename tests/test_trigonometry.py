@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from colangevin.constraints.trigonometry import cosine, largest_angle, sine, write_cosine, write_sine
+from colangevin.constraints.trigonometry import cosine, sine
+from colangevin.step.angles import largest_angle, write_cosine, write_sine
 
 EPS = torch.finfo(torch.float32).eps
 UNITS = 2.0  # of the last place

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from colangevin.lasting import lasting
-from colangevin.scratch import scratch
+from colangevin.scratch import scratches
+from colangevin.surroundings import lasting
 
 __all__ = ["normal", "stream", "streams"]
 
@@ -119,8 +119,8 @@ def normal(
     both = torch.view_as_complex(out.view(rows, pairs, 2))  # the two of a pair are written in one pass
     for start in range(0, pairs, chunk):
         count = min(pairs - start, chunk)
-        bits, shifted = (scratch(slot, (rows, count), torch.int64, device) for slot in ("bits", "shifted"))
-        u, angle, cosine = (scratch(slot, (rows, count), dtype, device) for slot in ("u", "angle", "cosine"))
+        bits, shifted = scratches(("bits", "shifted"), (rows, count), torch.int64, device)
+        u, angle, cosine = scratches(("u", "angle", "cosine"), (rows, count), dtype, device)
         ahead = _signed((start + skip // 2) * _GOLDEN & _MASK)
         torch.add(counter[:, :count], _wrapped(first, ahead), out=bits)
         bits = _finalise(bits, second, shifted)

@@ -7,9 +7,9 @@ from math import prod
 import torch
 from torch import Tensor
 
-from colangevin.lasting import lasting
+from colangevin.surroundings import lasting
 
-__all__ = ["scratch"]
+__all__ = ["scratch", "scratches"]
 
 _LARGEST = 1 << 18  # elements; more are not worth keeping
 
@@ -43,6 +43,13 @@ def scratch(slot: str, shape: Sequence[int], dtype: torch.dtype, device: torch.d
     if flat is None or flat.numel() < count:
         flat = _kept.tensors[slot, dtype] = _room(count, dtype)
     return flat[:count].view(shape)
+
+
+def scratches(
+    slots: Sequence[str], shape: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> list[Tensor]:
+    """A :func:`scratch` for each slot, all of one shape."""
+    return [scratch(slot, shape, dtype, device) for slot in slots]
 
 
 @lasting

@@ -2,8 +2,8 @@
 
     python -c "from tests.before.write import main; main()"
 
-They were written by the commit named in each of them. Written again they would prove nothing: add a file for a
-new form of a checkpoint, and leave those that are there.
+They were written by the commit named in each of them. Written again they would prove nothing: add a file
+for a new form of a checkpoint, and leave those that are there.
 """
 
 import subprocess

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
-from colangevin.constraints.base import same_description
+from colangevin.constraints.description import same_description
 from colangevin.constraints.fingerprint import fingerprint
 
 RADIUS = 1.0

@@ -103,6 +103,6 @@ def test_a_small_error_of_the_weight_does_not_grow_under_a_steady_pull(kind):
 def test_the_projection_of_a_normal_momentum_is_cotangent_beside_its_own_size(shape):
     q = orthonormal(5, shape, torch.float32).unsqueeze(0)
     for scale in (1.0, 1e4, 1e8):
-        p = cl.Orthogonal().tangent(q, scale * q)
-        assert float(cl.Orthogonal().cotangency(q, p)) <= TOLERANCE * torch.finfo(q.dtype).eps
+        p = cl.Orthogonal().on(q.shape[1:]).tangent(q, scale * q)
+        assert float(cl.Orthogonal().on(q.shape[1:]).cotangency(q, p)) <= TOLERANCE * torch.finfo(q.dtype).eps
         assert float(p.abs().max()) <= 1e-5 * scale

@@ -71,7 +71,7 @@ class Held:
 
     @property
     def bounded(self) -> bool:
-        return self.constraint.hidden
+        return self.constraint.on(self.shape).bounded
 
 
 def shapes(lowest: int = 0) -> st.SearchStrategy[tuple[int, ...]]:

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-import colangevin as cl
+from colangevin.constraints import Manifold
+from colangevin.constraints.circle import Angles
 from colangevin.noise import normal
 
 
@@ -13,26 +14,26 @@ def noise_10_percent_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     def louder(*args: object, **kwargs: object) -> Tensor:
         return 1.1 * normal(*args, **kwargs)
 
-    for path in ("bucket", "sweep"):
-        monkeypatch.setattr(f"colangevin.optim.{path}.normal", louder)
+    for path in ("plain", "block_noise"):
+        monkeypatch.setattr(f"colangevin.step.{path}.normal", louder)
 
 
 @pytest.fixture
 def no_projection_after_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def unprojected(
-        constraint: cl.Constraint, q: Tensor, p: Tensor, decay: float, scale: float, noise: Tensor
+        manifold: Manifold, q: Tensor, p: Tensor, decay: float, scale: float, noise: Tensor
     ) -> Tensor:
-        return torch.add(decay * p, constraint.white(q, noise), alpha=scale)
+        return torch.add(decay * p, manifold.white(q, noise), alpha=scale)
 
-    monkeypatch.setattr("colangevin.integrators.underdamped.ornstein_uhlenbeck", unprojected)
+    monkeypatch.setattr("colangevin.dynamics.underdamped.ornstein_uhlenbeck", unprojected)
 
 
 @pytest.fixture
 def arctan_for_atan2(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's formula taken literally, alpha = arctan(xi / theta): every weight folds to theta >= 0."""
 
-    def folded(self: cl.Circle, q: Tensor, q_bar: Tensor) -> Tensor:
+    def folded(self: Angles, q: Tensor, q_bar: Tensor) -> Tensor:
         alpha = torch.atan(q_bar[..., 1] / q_bar[..., 0])
         return torch.atan2(alpha.cos(), alpha.sin())
 
-    monkeypatch.setattr(cl.Circle, "project", folded)
+    monkeypatch.setattr(Angles, "project", folded)

@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 import colangevin as cl
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import langevin_rates
-from colangevin.integrators.splitting import parse
-from colangevin.integrators.underdamped import Underdamped
+from colangevin.constraints import Manifold
+from colangevin.dynamics.overdamped import Overdamped
+from colangevin.dynamics.rates import langevin_rates
+from colangevin.dynamics.splitting import parse
+from colangevin.dynamics.underdamped import Underdamped
 
 __all__ = ["Chart", "circle", "overdamped_mean", "rotations", "sphere_overdamped_mean", "underdamped_mean"]
 
@@ -37,7 +38,7 @@ NODES = 20  # of Gauss and Hermite, exact to degree 39
 class Chart:
     """A one-dimensional manifold of the library in terms of an angle, and a potential on it."""
 
-    constraint: cl.Constraint
+    manifold: Manifold
     tau: float
     point: Callable[[Tensor], Tensor]
     #: p of a speed v (along the manifold, so that v is normal with variance tau)
@@ -60,7 +61,7 @@ def circle(r: float, a: float, tau: float) -> Chart:
         return torch.stack((c * x + s * y, -s * x + c * y), dim=-1)
 
     return Chart(
-        constraint=cl.Circle(r),
+        manifold=cl.Circle(r).on(()),
         tau=tau,
         point=lambda angle: angle,
         momentum=lambda angle, v: v / r,
@@ -88,7 +89,7 @@ def rotations(k: float, tau: float) -> Chart:
         return v.view(-1, 1, 1) * tangent
 
     return Chart(
-        constraint=cl.Orthogonal(),
+        manifold=cl.Orthogonal().on((2, 2)),
         tau=tau,
         point=matrix,
         momentum=along,
@@ -108,7 +109,7 @@ def underdamped_mean(chart: Chart, splitting: str, h: float, gamma: float) -> fl
     angle, v, noise = angle.reshape(-1), v.reshape(-1), noise.reshape(-1)
     dynamics = Underdamped(parse(splitting), langevin_rates(h, gamma, chart.tau))
     q, p = dynamics.step(
-        chart.constraint,
+        chart.manifold,
         chart.point(angle),
         chart.momentum(angle, v),
         chart.gradient(angle),
@@ -129,7 +130,7 @@ def overdamped_mean(chart: Chart, h: float) -> float:
     nodes, weight = _hermite_nodes()
     angle, x, y = (each.reshape(-1) for each in torch.meshgrid(_angles(), nodes, nodes, indexing="ij"))
     q = Overdamped(h, chart.tau).step(
-        chart.constraint, chart.point(angle), chart.gradient(angle), [chart.white_euler(angle, x, y)]
+        chart.manifold, chart.point(angle), chart.gradient(angle), [chart.white_euler(angle, x, y)]
     )
     after = _fourier(chart.angle(q)).view(ANGLES, NODES, NODES, -1)
     after = torch.einsum("aijb,i,j->ab", after, weight, weight)
@@ -149,7 +150,7 @@ def sphere_overdamped_mean(r: float, k: float, tau: float, h: float) -> float:
     u, *noise = (each.reshape(-1) for each in torch.meshgrid(heights, x, x, x, indexing="ij"))
     q = r * torch.stack(((1 - u.square()).sqrt(), torch.zeros_like(u), u), dim=-1).unsqueeze(1)
     grad = torch.tensor([0, 0, -k], dtype=q.dtype).expand_as(q)
-    sphere = cl.Sphere(r, slack=False)
+    sphere = cl.Sphere(r, slack=False).on((1, 3))
     q = Overdamped(h, tau).step(sphere, q, grad, [torch.stack(noise, dim=-1).unsqueeze(1)])
     after = _legendre(q[:, 0, 2] / r).view(len(heights), len(x), len(x), len(x), -1)
     after = torch.einsum("uijkb,i,j,k->ub", after, weight, weight, weight)

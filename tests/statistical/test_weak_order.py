@@ -14,10 +14,10 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.special import i0, i1
 
 import colangevin as cl
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import langevin_rates
-from colangevin.integrators.splitting import parse
-from colangevin.integrators.underdamped import Underdamped
+from colangevin.dynamics.overdamped import Overdamped
+from colangevin.dynamics.rates import langevin_rates
+from colangevin.dynamics.splitting import parse
+from colangevin.dynamics.underdamped import Underdamped
 from tests.statistical import quadrature
 from tests.statistical.sampling import SPLITTINGS, tempering
 
@@ -53,7 +53,7 @@ def oscillator_covariance(splitting: str, h: float) -> np.ndarray:
     """
     q, p, noise = torch.eye(3, dtype=torch.float64)
     dynamics = Underdamped(parse(splitting), langevin_rates(h, GAMMA, TAU))
-    q, p = dynamics.step(cl.Free(), q, p, STIFFNESS * q, [noise])
+    q, p = dynamics.step(cl.Free().on(()), q, p, STIFFNESS * q, [noise])
     columns = torch.stack((q, p)).numpy()
     step, force = columns[:, :2], columns[:, 2:]
     covariance: np.ndarray = solve_discrete_lyapunov(step, force @ force.T)
@@ -83,7 +83,7 @@ def test_baoab_has_exact_positions_of_the_oscillator(h: float) -> None:
 @pytest.mark.parametrize("h", [*LADDER, 0.5])
 def test_euler_maruyama_has_the_exact_discrete_law_of_the_oscillator(h: float) -> None:
     q, noise = torch.eye(2, dtype=torch.float64)
-    step, force = Overdamped(h, TAU).step(cl.Free(), q, STIFFNESS * q, [noise]).tolist()
+    step, force = Overdamped(h, TAU).step(cl.Free().on(()), q, STIFFNESS * q, [noise]).tolist()
     exact = TAU / (STIFFNESS * (1 - h * STIFFNESS / 2))
     assert force**2 / (1 - step**2) == pytest.approx(exact, rel=1e-12)
 

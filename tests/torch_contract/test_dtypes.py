@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing._internal.common_utils import parametrize
 
-from colangevin.constraints.base import state_dtype
+from colangevin.constraints.dtypes import state_dtype
 from tests.optim_db import DTYPES, assert_identical, check_feasible, snapshot, train
 from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
 

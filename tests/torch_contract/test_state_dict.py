@@ -13,7 +13,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.testing._internal.common_utils import parametrize
 
 import colangevin as cl
-from colangevin.constraints.base import state_dtype
+from colangevin.constraints.dtypes import state_dtype
 from tests.optim_db import Problem, assert_identical, snapshot, train
 from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
 

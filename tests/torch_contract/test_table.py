@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import colangevin as cl
+from tests.core_only import Columns
 from tests.torch_contract.infos import INFOS, REASONS, Reason
 
 
@@ -18,7 +19,9 @@ def exported(base: type) -> set[type]:
 
 def test_every_optimizer_under_every_constraint() -> None:
     pairs = [(info.optim_cls, type(info.constraint.constraint)) for info in INFOS]
-    assert set(pairs) == set(itertools.product(exported(torch.optim.Optimizer), exported(cl.Constraint)))
+    assert set(pairs) == set(
+        itertools.product(exported(torch.optim.Optimizer), [*exported(cl.Constraint), Columns])
+    )
     assert len(set(pairs)) == len(pairs)
     assert len({info.name for info in INFOS}) == len(pairs)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from colangevin.autocast import full_precision
 from colangevin.constraints import solves
 from colangevin.errors import ConvergenceError
+from colangevin.surroundings import full_precision
 
 __all__ = ["Residual", "cotangent", "jacobian", "land", "tolerance"]
 

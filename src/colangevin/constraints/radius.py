@@ -7,25 +7,101 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import state_dtype
+from colangevin.constraints.dtypes import state_dtype
 from colangevin.errors import ConstraintError, label
 
-__all__ = ["check_range", "radius_copy", "radius_value", "radius_words", "rounded_up"]
+__all__ = ["Radius", "rounded_up"]
 
 
-def radius_value(radius: object) -> float | Tensor:
-    """A radius as a positive float or a detached CPU tensor of positive numbers."""
-    if isinstance(radius, Tensor):
-        value = radius.detach().cpu().clone()
-        if not value.is_floating_point():
-            value = value.to(torch.get_default_dtype())
-        smallest = float(value.min()) if value.numel() else float("nan")
-        if not (value.numel() and bool(value.isfinite().all()) and smallest > 0):
+class Radius:
+    """One positive number, or a tensor of them.
+
+    Args:
+        value: what a user gave.
+
+    Raises:
+        ConstraintError: when a radius is not positive and finite.
+    """
+
+    def __init__(self, value: object) -> None:
+        #: a float, or a detached tensor on the CPU with at least one dimension
+        self.value: float | Tensor = _checked_tensor(value) if isinstance(value, Tensor) else _checked(value)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether it is one number."""
+        return not isinstance(self.value, Tensor)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor; () for one number."""
+        return tuple(self.value.shape) if isinstance(self.value, Tensor) else ()
+
+    @property
+    def smallest(self) -> float:
+        """The smallest of the radii."""
+        return float(self.value.min()) if isinstance(self.value, Tensor) else self.value
+
+    @property
+    def largest(self) -> float:
+        """The largest of the radii."""
+        return float(self.value.max()) if isinstance(self.value, Tensor) else self.value
+
+    def copy(self) -> float | Tensor:
+        """The value to hand out: changing it does not change the radius."""
+        return self.value.clone() if isinstance(self.value, Tensor) else self.value
+
+    def like(self, stack: Tensor) -> float | Tensor:
+        """The value on a stack's device, in its dtype."""
+        if isinstance(self.value, Tensor):
+            return self.value.to(device=stack.device, dtype=stack.dtype)
+        return self.value
+
+    def broadcasts_to(self, shape: Sequence[int]) -> bool:
+        """Whether there is a radius for each entry of a shape."""
+        if not isinstance(self.value, Tensor):
+            return True
+        pairs = zip(reversed(self.value.shape), reversed(shape), strict=False)
+        return self.value.dim() <= len(shape) and all(n in (1, m) for n, m in pairs)
+
+    def check_range(self, shape: Sequence[int], dtype: torch.dtype, name: str) -> None:
+        """Raise when a radius is beyond the numbers that a weight, or its state, can hold.
+
+        Args:
+            shape: the weight's.
+            dtype: the weight's.
+            name: what to call the weight.
+
+        Raises:
+            ConstraintError: naming the parameter, the radius and the range.
+        """
+        low, high = torch.finfo(state_dtype(dtype)).tiny, torch.finfo(dtype).max
+        if not low <= self.smallest <= self.largest <= high:
             raise ConstraintError(
-                f"radius: a tensor of shape {tuple(value.shape)} with smallest entry {smallest}; "
-                "every radius must be positive and finite."
+                f"{label(name, shape)}: radius={self} is out of range for a weight of {dtype}, "
+                f"{low:.4g} to {high:.4g}. Choose a radius in between, or a wider dtype."
             )
-        return float(value) if value.dim() == 0 else value
+
+    def __str__(self) -> str:
+        if isinstance(self.value, Tensor):
+            return f"tensor{tuple(self.value.shape)} in [{self.smallest:.4g}, {self.largest:.4g}]"
+        return f"{self.value:g}"
+
+
+def _checked_tensor(radius: Tensor) -> float | Tensor:
+    value = radius.detach().cpu().clone()
+    if not value.is_floating_point():
+        value = value.to(torch.get_default_dtype())
+    smallest = float(value.min()) if value.numel() else float("nan")
+    if not (value.numel() and bool(value.isfinite().all()) and smallest > 0):
+        raise ConstraintError(
+            f"radius: a tensor of shape {tuple(value.shape)} with smallest entry {smallest}; "
+            "every radius must be positive and finite."
+        )
+    return float(value) if value.dim() == 0 else value
+
+
+def _checked(radius: object) -> float:
     if isinstance(radius, bool) or not isinstance(radius, Real):
         raise ConstraintError(
             f"radius={radius!r}: must be a positive number or a tensor of positive numbers."
@@ -39,19 +115,6 @@ def radius_value(radius: object) -> float | Tensor:
     return number
 
 
-def radius_copy(radius: float | Tensor) -> float | Tensor:
-    """A radius to hand out: changing it does not change the constraint."""
-    return radius.clone() if isinstance(radius, Tensor) else radius
-
-
-def radius_words(radius: float | Tensor) -> str:
-    """A radius in a repr or a message: the number, or a tensor's shape and range."""
-    if isinstance(radius, Tensor):
-        low, high = float(radius.min()), float(radius.max())
-        return f"tensor{tuple(radius.shape)} in [{low:.4g}, {high:.4g}]"
-    return f"{radius:g}"
-
-
 def rounded_up(value: float) -> str:
     """A positive number in four digits, none of them below it: typed as printed, a weight fits."""
     if not 0 < value < float("inf"):
@@ -59,26 +122,3 @@ def rounded_up(value: float) -> str:
     exact = Decimal(value)
     digits = exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), rounding=ROUND_CEILING)
     return f"{float(digits):.4g}"
-
-
-def check_range(radius: float | Tensor, shape: Sequence[int], dtype: torch.dtype, name: str) -> None:
-    """Raise when a radius is beyond the numbers that a weight, or its state, can hold.
-
-    Args:
-        radius: the radius.
-        shape: the weight's.
-        dtype: the weight's.
-        name: what to call the weight.
-
-    Raises:
-        ConstraintError: naming the parameter, the radius and the range.
-    """
-    low, high = torch.finfo(state_dtype(dtype)).tiny, torch.finfo(dtype).max
-    smallest, largest = (
-        (float(radius.min()), float(radius.max())) if isinstance(radius, Tensor) else (radius, radius)
-    )
-    if not low <= smallest <= largest <= high:
-        raise ConstraintError(
-            f"{label(name, shape)}: radius={radius_words(radius)} is out of range for a weight of {dtype}, "
-            f"{low:.4g} to {high:.4g}. Choose a radius in between, or a wider dtype."
-        )

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from colangevin.autocast import full_precision
 from colangevin.errors import ConstraintError, InfeasibleError, label
+from colangevin.surroundings import full_precision
 
 if TYPE_CHECKING:
-    from colangevin.constraints.base import Constraint
+    from colangevin.constraints.constraint import Constraint
 
 __all__ = ["Init", "chosen", "start"]
 
@@ -67,13 +67,14 @@ def start(
     stack = constraint.stacked(weight, replicas, name)
     if not weight.numel():
         return None
+    manifold = constraint.on(stack.shape[1:])
     if choice == "draw":
-        return constraint.draw(stack, name).to(weight.dtype).reshape(weight.shape)
-    feasible = constraint.infeasibility(stack) <= constraint.start_tolerance(weight.dtype, stack.shape[1:])
+        return manifold.draw(stack, name).to(weight.dtype).reshape(weight.shape)
+    feasible = manifold.infeasibility(stack) <= manifold.start_tolerance(weight.dtype)
     if bool(feasible.all()):
         return None
-    if choice == "keep" or (choice == "auto" and constraint.hidden):
-        raise InfeasibleError(f"{label(name, weight.shape)}: {constraint.explain(stack)}")
+    if choice == "keep" or (choice == "auto" and manifold.bounded):
+        raise InfeasibleError(f"{label(name, weight.shape)}: {manifold.explain(stack)}")
     bad = int((~stack.isfinite()).sum())
     if bad:
         raise InfeasibleError(
@@ -82,5 +83,5 @@ def start(
         )
     # copies that fit keep their bits
     fits = feasible.view(-1, *[1] * (stack.dim() - 1))
-    nearest = torch.where(fits, stack, constraint.nearest(stack, name))
+    nearest = torch.where(fits, stack, manifold.nearest(stack, name))
     return nearest.to(weight.dtype).reshape(weight.shape)

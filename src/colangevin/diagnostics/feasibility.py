@@ -2,10 +2,10 @@
 
 import torch
 
-from colangevin.autocast import full_precision
 from colangevin.diagnostics.places import places
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.unwrap import unwrap
+from colangevin.surroundings import full_precision
 
 __all__ = ["cotangency", "violation"]
 

@@ -5,15 +5,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.autocast import full_precision
 from colangevin.constraints import solves
-from colangevin.constraints.base import state_dtype
+from colangevin.constraints.dtypes import state_dtype
 from colangevin.diagnostics.chains import to_arviz
 from colangevin.diagnostics.places import Place, places
 from colangevin.diagnostics.records import Record, Sums, mean, ratio, sampled, stacked
 from colangevin.diagnostics.report import GroupReport, Report
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.unwrap import unwrap
+from colangevin.surroundings import full_precision
 from colangevin.turns import Turns
 
 __all__ = ["Monitor"]

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Constraint
-from colangevin.constraints.base import START_TOLERANCE, state_dtype
+from colangevin.constraints import Manifold
+from colangevin.constraints.dtypes import START_TOLERANCE, state_dtype
+from colangevin.dynamics.rates import over_copies, varies
 from colangevin.errors import ConvergenceError, label
-from colangevin.integrators.rates import over_copies, varies
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.sharded import refuse_sharded
 
@@ -24,7 +24,7 @@ class Place:
 
     Attributes:
         name: of the parameter.
-        constraint: what holds it.
+        manifold: that it is held on.
         weight: the weights, in float64 unless they are a rounding of their configuration.
         stored: the configuration that the last step stored, if it stores one.
         trusted: whether nobody wrote the parameter since, as far as the optimizer knows.
@@ -35,7 +35,7 @@ class Place:
     """
 
     name: str
-    constraint: Constraint
+    manifold: Manifold
     weight: Tensor
     stored: Tensor | None
     trusted: bool
@@ -58,7 +58,7 @@ class Place:
             if self.stored is not None:
                 return self._present(self.stored).double()
             weight = self.weight.double()
-            return self.constraint.lift(weight) if self.constraint.hidden else self.constraint.read(weight)
+            return self.manifold.lift(weight) if self.manifold.hidden else self.manifold.read(weight)
         except ConvergenceError as error:
             raise ConvergenceError(f"{label(self.name, self.weight.shape)}: {error}") from None
 
@@ -66,22 +66,22 @@ class Place:
         if self.trusted:
             return stored
         coarse = self.weight.dtype != torch.float64
-        return self.constraint.reconcile(self.weight if coarse else self.weight.to(stored.dtype), stored)
+        return self.manifold.reconcile(self.weight if coarse else self.weight.to(stored.dtype), stored)
 
     def violation(self) -> Tensor:
         """How far each copy is from its constraint, shape (copies,)."""
-        constraint = self.constraint
+        manifold = self.manifold
         try:
-            residual = constraint.residual(self.weight, self.q)
+            residual = manifold.residual(self.weight, self.q)
         except ConvergenceError:  # too far away for a configuration
-            return constraint.violations(self.weight.double())
-        if self.trusted or not constraint.keeps_position(self.weight.dtype):
+            return manifold.violations(self.weight.double())
+        if self.trusted or not manifold.stored(self.weight.dtype):
             return residual
         # q fits its constraint also where it was made from a weight that does not
         new = torch.ones_like(residual, dtype=torch.bool)
         if self.stored is not None:
             new = (self.q != self.stored.double()).reshape(len(self.q), -1).any(1)
-        return torch.where(new, residual.maximum(constraint.violations(self.weight.double())), residual)
+        return torch.where(new, residual.maximum(manifold.violations(self.weight.double())), residual)
 
     def cotangency(self) -> Tensor:
         """How far each copy's momentum is from being cotangent, shape (copies,); 0 without a momentum."""
@@ -89,12 +89,12 @@ class Place:
             return self.weight.new_zeros(len(self.weight))
         # the error is relative, and a momentum whose square underflows has no length: scale it first
         size = self.p.abs().reshape(len(self.p), -1).amax(1).view(-1, *[1] * (self.p.dim() - 1))
-        return self.constraint.cotangency(self.q, torch.where(size > 0, self.p / size, self.p))
+        return self.manifold.cotangency(self.q, torch.where(size > 0, self.p / size, self.p))
 
     @property
     def freedom(self) -> int:
         """Degrees of freedom of one copy."""
-        return self.constraint.degrees_of_freedom(self.weight.shape[1:])
+        return self.manifold.degrees_of_freedom
 
     def option(self, name: str) -> Tensor:
         """A number of the group for each copy, shape (copies,)."""
@@ -113,7 +113,7 @@ class Place:
         if isinstance(decay, Tensor) or decay:
             weight = self.weight.double()
             grad = grad + (over_copies(decay, weight) if varies(decay) else decay) * weight
-        return self.constraint.covector(self.q, grad)
+        return self.manifold.covector(self.q, grad)
 
 
 def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
@@ -132,14 +132,14 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
             if parameter.dtype not in START_TOLERANCE:
                 continue  # frozen: no step is taken in its dtype
             weight = parameter.detach() if group["replicas"] else parameter.detach().unsqueeze(0)
-            constraint = group["constraint"].on(weight.shape[1:])
+            manifold = group["constraint"].on(weight.shape[1:])
             weight = weight.double() if weight.dtype == state_dtype(weight.dtype) else weight
-            configured = (weight.shape[0], *constraint.configuration_shape(weight.shape[1:]))
+            configured = (weight.shape[0], *manifold.configuration_shape)
             state = optimizer.state.get(parameter, {})
             momentum, position = state.get("momentum"), state.get("position")
             yield Place(
                 name,
-                constraint,
+                manifold,
                 weight,
                 stored=None if position is None else position.reshape(configured),
                 trusted=id(parameter) in trusted,

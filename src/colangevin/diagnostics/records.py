@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from colangevin.constraints.capabilities import virial
 from colangevin.diagnostics.chains import standard_error
 from colangevin.diagnostics.places import Place
 from colangevin.diagnostics.report import Estimate
@@ -48,7 +49,7 @@ class Sums:
         force = place.force()
         if force is not None:
             self.sampling = self.sampling & force.reshape(len(force), -1).isfinite().all(1)
-            work, divergence = place.constraint.virial(place.q, force, reference)
+            work, divergence = virial(place.manifold, place.q, force, reference)
             self.work, self.divergence = self.work + work, self.divergence + divergence
         self._worst("violation", place.violation())
         if place.p is not None:

@@ -5,11 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from colangevin.autocast import full_precision
 from colangevin.diagnostics.places import Place, places
-from colangevin.integrators.underdamped import Underdamped
+from colangevin.dynamics.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.unwrap import unwrap
+from colangevin.surroundings import full_precision
 
 __all__ = ["kinetic_energy", "kinetic_temperature"]
 
@@ -55,4 +55,4 @@ def kinetic_energy(optimizer: ConstrainedOptimizer, place: Place) -> Tensor | No
         return None
     if place.p is None:
         return place.q.new_zeros(len(place.q))
-    return dynamics.rates.energy(place.constraint.squared_norm(place.q, place.p))
+    return dynamics.rates.energy(place.manifold.squared_norm(place.q, place.p))

@@ -8,23 +8,21 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from colangevin.autocast import full_precision
-from colangevin.constraints import Circle, Free, solves
+from colangevin.constraints import Free, solves
+from colangevin.dynamics import Dynamics, Underdamped
+from colangevin.dynamics.rates import largest
 from colangevin.errors import SplittingError
-from colangevin.integrators.rates import largest
-from colangevin.integrators.underdamped import Underdamped
-from colangevin.lasting import lasting
 from colangevin.optim import checkpoint
-from colangevin.optim.bucket import Dynamics
-from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own
-from colangevin.optim.guards import check_gradients, warn_at_rest
-from colangevin.optim.plan import Plan, gradient_layouts
+from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own, warn_at_rest
 from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
 from colangevin.optim.seeds import drawn_seed
-from colangevin.optim.sweep import Numbers, Operands, Sweep
 from colangevin.optim.undo import Undo
-from colangevin.optim.untraced import untraced
+from colangevin.step.gradients import check_gradients
+from colangevin.step.hosted import remember
+from colangevin.step.mover import Mover
+from colangevin.step.plan import Plan
+from colangevin.surroundings import full_precision, lasting, untraced
 
 __all__ = ["ConstrainedOptimizer", "Params"]
 
@@ -99,13 +97,13 @@ class ConstrainedOptimizer(Optimizer):
             self.param_groups.pop()
             raise
 
-    def _check_group(self, position: int) -> None:
-        group, where = self.param_groups[position], f"param_groups[{position}]"
+    def _check_group(self, index: int) -> None:
+        group, where = self.param_groups[index], f"param_groups[{index}]"
         self._check_options(group, where)
-        for parameter, name in zip(group["params"], self._names(position), strict=True):
+        for parameter, name in zip(group["params"], self._names(index), strict=True):
             check_parameter(parameter, group["constraint"], name, group["replicas"], where)
-            if isinstance(group["constraint"], Circle) and not largest(group["temperature"]):
-                warn_at_rest(group["constraint"], parameter, name)
+            if not largest(group["temperature"]):
+                warn_at_rest(group["constraint"], parameter, name, group["replicas"])
 
     def _check_options(self, group: dict[str, Any], where: str) -> None:
         """Raise unless every option of a group is one: for a group to be added or to be loaded."""
@@ -118,13 +116,13 @@ class ConstrainedOptimizer(Optimizer):
         check_noise(group, dynamics, where)
         return dynamics
 
-    def _names(self, position: int) -> list[str]:
+    def _names(self, index: int) -> list[str]:
         """Names of a group's parameters, or their places when torch was given none."""
-        group = self.param_groups[position]
+        group = self.param_groups[index]
         names = group.get("param_names")
         if names is not None:
             return list(names)
-        return [f"param_groups[{position}].params[{i}]" for i in range(len(group["params"]))]
+        return [f"param_groups[{index}].params[{i}]" for i in range(len(group["params"]))]
 
     # ---- the step --------------------------------------------------------------------------------
 
@@ -176,10 +174,10 @@ class ConstrainedOptimizer(Optimizer):
             return self._known_dynamics
         options = [[group[name] for name in self._options] for group in self.param_groups]
         dynamics: list[Dynamics] = []
-        for position, (group, values) in enumerate(zip(self.param_groups, options, strict=True)):
-            where = f"param_groups[{position}]"
+        for index, (group, values) in enumerate(zip(self.param_groups, options, strict=True)):
+            where = f"param_groups[{index}]"
             number(group, "weight_decay", where=where)
-            twins = (k for k in range(position) if _identical(options[k], values))
+            twins = (k for k in range(index) if _identical(options[k], values))
             twin = next(twins, None)
             dynamics.append(self._checked_dynamics(group, where) if twin is None else dynamics[twin])
         # what lies in a tensor may change without its being replaced
@@ -191,83 +189,84 @@ class ConstrainedOptimizer(Optimizer):
     @lasting
     def _without_closure(self, dynamics: list[Dynamics]) -> None:
         """A step of length 0 makes the state, for checkpoints that load into it; any other is refused."""
-        for position, each in enumerate(dynamics):
+        for index, each in enumerate(dynamics):
             if isinstance(each, Underdamped) and each.segments > 1 and largest(each.rates.drift):
                 raise SplittingError(
-                    f"splitting={each.splitting.text!r} in param_groups[{position}]: a B after an A needs "
+                    f"splitting={each.splitting.text!r} in param_groups[{index}]: a B after an A needs "
                     "the gradient at the new position. Pass a closure to step(), or use a string whose "
                     "every B precedes every A ('OBA', 'BOA') or that begins and ends with B ('BAOAB')."
                 )
-        for entry in self._plan_for(dynamics, 0).active:
+        active = self._plan_for(dynamics, 0).active
+        for entry in active:
             entry.settle(momentum=True)
-            entry.count()
-            entry.remember()
+            entry.state["step"].add_(1)
             self.state[entry.parameter] = entry.state
+        remember(active)
 
     @full_precision
     @lasting
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
-        for sweep, numbers, blocks in self._all_but_sweeps(dynamics, segment, torch.compiler.is_compiling()):
-            for operands in blocks:
-                sweep.move(numbers, operands)
-        self._complete_sweeps(dynamics, segment)
+        compiling = torch.compiler.is_compiling()
+        for mover, numbers, operands in self._move(dynamics, segment, compiling):
+            mover.move(numbers, operands)
+        if compiling:
+            self._finish()
 
     @untraced
     @full_precision
     @solves.counted
-    def _all_but_sweeps(
-        self, dynamics: list[Dynamics], segment: int, compiling: bool
-    ) -> list[tuple[Sweep, Numbers, Iterable[Operands]]]:
-        """Everything of a segment but the sweeps, which are left to do: torch.compile traces those."""
+    def _move(self, dynamics: list[Dynamics], segment: int, compiling: bool) -> list[tuple[Mover, Any, Any]]:
+        """Move everything through a segment, but for the pieces that a compiler is to trace.
+
+        Returns:
+            Those pieces, with the movers that are to do them; none without a compiler.
+        """
         plan = self._plan_for(dynamics, segment)
-        active = plan.active
-        for fused in plan.fused:
-            fused.raise_if_flagged()
-        hosted = {each.position: dynamics[each.position].on_host() for each in plan.plain}
-        check_gradients(plan.plain, hosted)
-        plan.check_edits()
+        for mover in plan.watching:
+            mover.check()
+        check_gradients(plan.looked_at, dynamics)
+        for entry in plan.edited():
+            entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
         if plan.noisy:
             self._draw_seed()
-        # what can fail is computed before anything is written, so that a failure changes nothing
-        fallible = [bucket for bucket in plan.buckets if bucket.constraint.fallible]
-        results = [bucket.compute(hosted[bucket.position], segment) for bucket in fallible]
-        for bucket, (q, p) in zip(fallible, results, strict=True):
-            bucket.write(q, p, last=segment == dynamics[bucket.position].segments - 1)
-        for bucket in plan.buckets:
-            if not bucket.constraint.fallible:
-                last = segment == dynamics[bucket.position].segments - 1
-                bucket.advance(hosted[bucket.position], segment, last=last)
-        for fused in plan.fused:
-            fused.advance(dynamics)
+        for mover in plan.movers:
+            mover.prepare(dynamics, segment, compiling=compiling)
         if self._apart:
-            for entry in active:
+            for entry in plan.active:
                 self.state[entry.parameter] = entry.state
-        return [
-            (sweep, *sweep.prepare(hosted[sweep.position], segment, whole=compiling)) for sweep in plan.sweeps
-        ]
+        left = []
+        for mover in plan.movers:
+            pieces = mover.pieces() if compiling else None
+            if pieces is None:
+                mover.advance()
+            else:
+                left += [(mover, numbers, operands) for numbers, operands in pieces]
+        if not compiling:
+            for mover in plan.movers:
+                mover.finish()
+        return left
 
     @untraced
     @full_precision
-    def _complete_sweeps(self, dynamics: list[Dynamics], segment: int) -> None:
+    def _finish(self) -> None:
+        """Complete a segment that a compiler has traced."""
         assert self._plan is not None
-        for sweep in self._plan.sweeps:
-            sweep.complete(last=segment == dynamics[sweep.position].segments - 1)
+        for mover in self._plan.movers:
+            mover.finish()
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
         """Who moves with whom: as in the last step, when that still fits."""
         entries = self._roster.entries(self.param_groups, self._names)
-        grads = [entry.parameter.grad for entry in entries]
-        layouts = gradient_layouts(grads)
         self._apart = False
-        for entry, grad in zip(entries, grads, strict=True):
-            entry.grad = grad
+        for entry in entries:
+            entry.grad = entry.parameter.grad
             state = self.state.get(entry.parameter)
             if state is not entry.state:
                 entry.bind(state)
                 self._apart |= state is not entry.state
-        if self._plan is None or not self._plan.fits(entries, layouts, dynamics, segment):
-            self._plan = Plan(entries, layouts, dynamics, segment)
+        if self._plan is None or not self._plan.fits(entries, dynamics, segment):
+            self._plan = Plan(entries, dynamics, segment)
         return self._plan
 
     def _forget(self) -> None:
@@ -324,11 +323,11 @@ class ConstrainedOptimizer(Optimizer):
     def _check_loaded(self, state_dict: dict[str, Any]) -> None:
         """Raise unless a state dict may be loaded, and keep it for :meth:`__setstate__`."""
         checkpoint.check_form(state_dict)
-        names = [self._names(position) for position in range(len(self.param_groups))]
+        names = [self._names(index) for index in range(len(self.param_groups))]
         options = (*_SHARED, *self._options)
         groups = checkpoint.check_groups(state_dict, self.param_groups, names, options)
-        for position, group in enumerate(groups):
-            self._check_options(group, f"param_groups[{position}] of the state dict")
+        for index, group in enumerate(groups):
+            self._check_options(group, f"param_groups[{index}] of the state dict")
         checkpoint.check_states(state_dict, self.param_groups, names, momentum=self._leaves_momentum)
         self._loading = state_dict
 

@@ -7,10 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import same_description, state_dtype
+from colangevin.constraints import Manifold
+from colangevin.constraints.description import same_description
+from colangevin.constraints.dtypes import state_dtype
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
-from colangevin.optim.entry import state_shape
+from colangevin.step.entry import state_shape
 
 __all__ = ["check_form", "check_groups", "check_states", "pack", "restore_precision"]
 
@@ -135,21 +137,24 @@ def check_states(
             what = f"{label(name, parameter.shape)}: the state dict"
             if not isinstance(state, Mapping):
                 raise ConstraintError(f"{what} holds {_kind(state)} for it; {_WHOLE}")
+            manifold = group["constraint"].on(parameter.shape[1:] if group["replicas"] else parameter.shape)
             needed = {"step"} | ({"momentum"} if momentum else set())
-            needed |= {"position"} if group["constraint"].hidden else set()
+            needed |= {"position"} if manifold.hidden else set()
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
             for entry in _STORED:  # others may keep what is theirs beside it
                 if entry in state:
-                    _check_entry(what, entry, state[entry], parameter, group)
+                    _check_entry(what, entry, state[entry], parameter, manifold, max(1, group["replicas"]))
 
 
 _STORED = ("step", "position", "momentum")
 _WHOLE = "load a state dict as state_dict() returned it."
 
 
-def _check_entry(what: str, key: str, value: object, parameter: Tensor, group: dict[str, Any]) -> None:
+def _check_entry(
+    what: str, key: str, value: object, parameter: Tensor, manifold: Manifold, copies: int
+) -> None:
     """Raise unless one entry of a parameter's state is what a step stores there."""
     if not isinstance(value, Tensor):
         raise ConstraintError(f"{what} holds {_kind(value)} as its {key!r}, not a tensor; {_WHOLE}")
@@ -160,9 +165,7 @@ def _check_entry(what: str, key: str, value: object, parameter: Tensor, group: d
                 f"{_WHOLE}"
             )
         return
-    replicas = group["replicas"]
-    shape = tuple(parameter.shape[1:] if replicas else parameter.shape)
-    expected = state_shape(group["constraint"], tuple(parameter.shape), shape, max(1, replicas))
+    expected = state_shape(manifold, tuple(parameter.shape), copies)
     if tuple(value.shape) != expected:
         raise ConstraintError(
             f"{what} holds a {key} of shape {tuple(value.shape)}, this parameter needs {expected}. Load a "

@@ -1,6 +1,7 @@
 """Checks of the options of a parameter group: each names the option, its value and the rule."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -8,16 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Free
-from colangevin.constraints.base import START_TOLERANCE, Constraint
+from colangevin.constraints import Constraint, Free
+from colangevin.constraints.dtypes import START_TOLERANCE, check_dtype
+from colangevin.dynamics import Dynamics
+from colangevin.dynamics.rates import Scalar, largest
 from colangevin.errors import ConstraintError, label
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import Scalar, largest
-from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.per_replica import PerReplica
 from colangevin.sharded import refuse_sharded
 
-__all__ = ["check_dtype", "check_noise", "check_parameter", "check_shared", "number", "own"]
+__all__ = ["check_noise", "check_parameter", "check_shared", "number", "own", "warn_at_rest"]
 
 
 # Numbers of a step are computed in float32 where weights are, so none may be larger.
@@ -60,7 +60,7 @@ def check_shared(group: Mapping[str, Any], where: str) -> None:
         raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
 
 
-def check_noise(group: Mapping[str, Any], dynamics: Overdamped | Underdamped, where: str) -> None:
+def check_noise(group: Mapping[str, Any], dynamics: Dynamics, where: str) -> None:
     """Raise when the noise that temperature and step size make together is beyond float32.
 
     Args:
@@ -139,26 +139,6 @@ def _rule(value: float, below: float) -> str:
     return f"below {_LARGEST:.3g}, the range of float32" if too_large else "finite and >= 0"
 
 
-def check_dtype(parameter: Tensor, what: str) -> None:
-    """Raise unless a parameter's dtype is one that steps are taken in.
-
-    Args:
-        parameter: the parameter.
-        what: name and shape, for an error.
-
-    Raises:
-        ConstraintError: naming the dtype.
-    """
-    if parameter.is_complex():
-        raise ConstraintError(
-            f"{what}: complex parameters are not supported. Hold the real view instead, "
-            "torch.view_as_real(parameter), or leave it to another optimizer."
-        )
-    if parameter.dtype not in START_TOLERANCE:
-        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in START_TOLERANCE)
-        raise ConstraintError(f"{what}: dtype {parameter.dtype} is not supported; use {names}.")
-
-
 def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replicas: int, where: str) -> None:
     """Raise unless a parameter can be held by its constraint.
 
@@ -187,3 +167,25 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         raise ConstraintError(f"{what}: {where} has replicas={replicas}, so dimension 0 must be {replicas}.")
     constraint.check_stack(parameter.shape, bool(replicas), name)
     constraint.check(parameter, replicas=bool(replicas), name=name)
+
+
+def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas: int) -> None:
+    """Warn of weights where the gradient has no tangential part, as at the bound of a circle.
+
+    Args:
+        constraint: what holds the parameter.
+        parameter: the parameter.
+        name: its name.
+        replicas: how many copies it stacks along dimension 0, 0 when it is one weight.
+    """
+    stack = parameter if replicas else parameter.unsqueeze(0)
+    count = constraint.on(stack.shape[1:]).at_rest(stack)
+    if count:
+        # stacklevel 1: raised by constrain() and by an optimizer it is one warning, shown once
+        warnings.warn(
+            f"{label(name, parameter.shape)}: {count} weights start exactly at the bound of {constraint!r}, "
+            "where the gradient has no tangential part; without noise they will not move. Choose a larger "
+            "radius or smaller weights, or set a temperature.",
+            UserWarning,
+            stacklevel=1,
+        )

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from colangevin.integrators.overdamped import Overdamped
+from colangevin.dynamics.overdamped import Overdamped
 from colangevin.optim.base import ConstrainedOptimizer, Params
 from colangevin.optim.checks import number
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-from colangevin.integrators.rates import langevin_rates
-from colangevin.integrators.splitting import parse
-from colangevin.integrators.underdamped import Underdamped
+from colangevin.dynamics.rates import langevin_rates
+from colangevin.dynamics.splitting import parse
+from colangevin.dynamics.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer, Params
 from colangevin.optim.checks import number
 
@@ -37,7 +37,7 @@ class CoLud(ConstrainedOptimizer):
         lr: the step size h.
         friction: the friction.
         temperature: the temperature.
-        splitting: the order of the letters A, B and O; see :mod:`colangevin.integrators.splitting`.
+        splitting: the order of the letters A, B and O; see :mod:`colangevin.dynamics.splitting`.
         weight_decay: added to the gradient times the weight, as in torch.
         seed: of the noise; None draws one from torch's generator when noise is first needed.
         maximize: whether to follow the gradient up.

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from colangevin.constraints import Circle, Constraint, Free
+from colangevin.constraints import Constraint, Free
 from colangevin.constraints.start import Init, start
 from colangevin.errors import ConstraintError
-from colangevin.optim.guards import warn_at_rest
+from colangevin.optim.checks import warn_at_rest
 
 __all__ = ["Rules", "begin", "choose", "constrain"]
 
@@ -118,8 +118,7 @@ def begin(
             continue
         with around(number):
             values = start(constraint, parameter, init, replicas=replicas, name=name)
-        if isinstance(constraint, Circle):
-            warn_at_rest(constraint, parameter if values is None else values, name)
+        warn_at_rest(constraint, parameter if values is None else values, name, replicas)
         if values is not None:
             placed.append((parameter, values))
     with torch.no_grad():

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from colangevin.errors import ConstraintError
 from colangevin.optim.checks import check_parameter, check_shared
-from colangevin.optim.entry import Entry
+from colangevin.step.entry import Entry
 
 __all__ = ["Roster"]
 
@@ -78,9 +78,9 @@ def _form(parameter: Tensor) -> tuple[object, ...]:
 
 def _check_constraint(entry: Entry, constraint: object) -> None:
     """Raise when a parameter with a state is to be held by another constraint."""
-    if entry.state and entry.held_by != constraint:
+    if entry.state and entry.constraint != constraint:
         raise ConstraintError(
             f"{entry.label}: its group now says {constraint!r}, but its state was made under "
-            f"{entry.held_by!r}, in other coordinates. Set the group's constraint back, or build a new "
+            f"{entry.constraint!r}, in other coordinates. Set the group's constraint back, or build a new "
             "optimizer for the new one: the weights stay, momenta start from zero."
         )

@@ -4,11 +4,11 @@ from typing import Any
 
 from torch import Tensor
 
+from colangevin.dynamics.overdamped import Overdamped
+from colangevin.dynamics.rates import sgd_rates, varies
+from colangevin.dynamics.splitting import parse
+from colangevin.dynamics.underdamped import Underdamped
 from colangevin.errors import ConstraintError
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import sgd_rates, varies
-from colangevin.integrators.splitting import parse
-from colangevin.integrators.underdamped import Underdamped
 from colangevin.optim.base import ConstrainedOptimizer, Params
 from colangevin.optim.checks import number
 

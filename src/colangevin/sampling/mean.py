@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints.base import state_dtype
+from colangevin.constraints.dtypes import state_dtype
 from colangevin.errors import ConstraintError, ConvergenceError, label
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.unwrap import unwrap
@@ -71,10 +71,10 @@ class RunningMean:
         projected = {}
         for name, parameter, group in self._parameters():
             mean = self._means[name] if group["replicas"] else self._means[name].unsqueeze(0)
-            constraint = group["constraint"].on(mean.shape[1:])
+            manifold = group["constraint"].on(mean.shape[1:])
             if mean.numel():
                 try:
-                    mean = constraint.lower(constraint.lift(mean), mean.shape[1:])
+                    mean = manifold.lower(manifold.lift(mean))
                 except ConvergenceError as error:
                     raise ConvergenceError(f"{label(name, parameter.shape)}: {error}") from None
             weight = mean.reshape(parameter.shape).to(parameter.dtype)

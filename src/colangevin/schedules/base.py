@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from colangevin.dynamics.rates import largest
 from colangevin.errors import ConstraintError
-from colangevin.integrators.rates import largest
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.unwrap import unwrap
 

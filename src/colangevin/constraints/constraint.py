@@ -1,0 +1,143 @@
+"""A constraint: an immutable value that says which manifold weights are held on."""
+
+import dataclasses
+from abc import ABC
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.description import same_description
+from colangevin.constraints.dtypes import check_dtype, state_dtype
+from colangevin.constraints.manifold import Manifold
+from colangevin.constraints.start import Init, start
+from colangevin.errors import label
+from colangevin.sharded import refuse_sharded
+from colangevin.surroundings import full_precision
+
+__all__ = ["Constraint"]
+
+
+class Constraint(ABC):
+    r"""What weights are held on, whatever their shape.
+
+    A constraint compares by content and holds no weight. On weights of one shape it is a
+    :class:`~colangevin.constraints.manifold.Manifold`, which has the geometry. A subclass names the class of
+    its manifolds. If it is a frozen dataclass of numbers, strings and tensors, that is all it has to say.
+    """
+
+    #: the geometry; built from the constraint and the shape of a weight
+    manifold: ClassVar[type[Manifold]]
+
+    def on(self, shape: Sequence[int]) -> Manifold:
+        """The manifold of weights of one shape."""
+        return self.manifold(self, tuple(shape))
+
+    def describe(self) -> dict[str, Any]:
+        """The constraint as plain values and tensors, for a checkpoint."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"name": type(self).__name__, **values}
+
+    def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
+        """Raise :class:`ConstraintError` when a weight of this shape cannot carry the constraint."""
+        return
+
+    def check_range(self, shape: Sequence[int], dtype: torch.dtype, name: str = "weight") -> None:
+        """Raise :class:`ConstraintError` when numbers of the constraint are beyond a weight's dtype."""
+        return
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and same_description(self.describe(), other.describe())
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    # ---- what users call -------------------------------------------------------------------------
+
+    @full_precision
+    def violation(self, weight: Tensor, *, replicas: bool = False) -> float:
+        """How far a weight is from the constraint, relative to its scale; 0 when it is satisfied.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+
+        Returns:
+            The largest relative violation.
+
+        Raises:
+            ConstraintError: for a shard of a weight, or a weight that cannot carry the constraint.
+        """
+        stack = self.stacked(weight, replicas)
+        return float(self.on(stack.shape[1:]).violations(stack).max()) if stack.numel() else 0.0
+
+    @torch.no_grad()
+    def init_(
+        self, weight: Tensor, *, init: Init = "auto", replicas: bool = False, name: str = "weight"
+    ) -> Tensor:
+        """Put a weight onto the manifold in place; nothing changes when that raises.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            init: ``"auto"`` keeps a feasible weight bit for bit and puts others onto the manifold, except
+                under a bound (circles, spheres with slack, inequalities), where they raise. ``"keep"`` only
+                checks. ``"nearest"`` moves an infeasible weight to the nearest feasible one. ``"draw"``
+                replaces the weight by one drawn uniformly on the manifold.
+            replicas: whether ``weight`` is such a stack.
+            name: what to call it in an error.
+
+        Returns:
+            The same tensor.
+
+        Raises:
+            ConstraintError: when the weight cannot carry the constraint; InfeasibleError for its values.
+        """
+        placed = start(self, weight, init, replicas=replicas, name=name)
+        if placed is not None:
+            weight.copy_(placed)
+        return weight
+
+    def check(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> None:
+        """Raise unless a weight satisfies the constraint up to the rounding of a checkpoint.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+            name: what to call it in the error.
+
+        Raises:
+            ConstraintError: when the weight cannot carry the constraint; InfeasibleError for its values,
+                naming the parameter, the excess and what to do.
+        """
+        start(self, weight, "keep", replicas=replicas, name=name)
+
+    # ---- what the library calls ------------------------------------------------------------------
+
+    def stacked(self, weight: Tensor, replicas: bool, name: str = "weight") -> Tensor:
+        """A weight in the state's dtype with the dimension that counts copies in front.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether ``weight`` is such a stack.
+            name: what to call it in an error.
+
+        Returns:
+            The stack.
+
+        Raises:
+            ConstraintError: for a shard, or a weight that cannot carry the constraint.
+        """
+        refuse_sharded(weight, name)
+        check_dtype(weight, label(name, weight.shape))
+        self.check_stack(weight.shape, replicas, name)
+        self.check_range(weight.shape, weight.dtype, name)
+        stack = weight.detach() if replicas else weight.detach().unsqueeze(0)
+        return stack.to(state_dtype(weight.dtype))
+
+    def check_stack(self, shape: Sequence[int], replicas: bool, name: str = "weight") -> None:
+        """:meth:`check_shape` for one weight, or for a stack of them along dimension 0."""
+        if replicas:
+            self.check_shape(shape[1:], name, copies=shape[0])
+        else:
+            self.check_shape(shape, name)

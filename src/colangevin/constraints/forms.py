@@ -1,0 +1,35 @@
+"""Forms: what a fast path has to know of a manifold to move its weights by formulas of its own.
+
+A manifold that has a form promises that its methods are those of the form, element by element. A path that
+knows the form then needs none of the methods; a path that does not uses the methods. A subclass does not
+inherit a form, so a method that it changes is used on every path.
+"""
+
+from dataclasses import dataclass
+
+from colangevin.constraints.radius import Radius
+
+__all__ = ["ElementwiseForm", "Form", "OrthogonalForm", "SphereForm"]
+
+
+@dataclass(frozen=True)
+class ElementwiseForm:
+    """Every element moves alone: on the circle of its radius, or on the line without one."""
+
+    radius: Radius | None
+
+
+@dataclass(frozen=True)
+class SphereForm:
+    """Every row moves alone: on the sphere of its radius, with the slack as a last entry if there is one."""
+
+    radius: Radius
+    slack: bool
+
+
+@dataclass(frozen=True)
+class OrthogonalForm:
+    """Matrices with orthonormal rows or columns."""
+
+
+Form = ElementwiseForm | SphereForm | OrthogonalForm

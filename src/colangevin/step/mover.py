@@ -1,0 +1,62 @@
+"""The one protocol of whoever moves parameters."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from colangevin.dynamics import Dynamics
+from colangevin.step.entry import Entry
+
+__all__ = ["Mover"]
+
+
+class Mover(ABC):
+    """Parameters that move together, on one path.
+
+    A segment of a step calls each method on all movers before it calls the next one on any. What can fail
+    comes first, so that a failure changes nothing.
+
+    Args:
+        entries: the parameters.
+    """
+
+    #: whether bad gradients are found by the step itself, on the device, rather than before it on the host
+    watches: ClassVar[bool] = False
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = entries
+
+    def check(self) -> None:
+        """Raise what earlier steps have left to be said; called where the step itself watches gradients."""
+        return
+
+    @abstractmethod
+    def edited(self) -> list[Entry]:
+        """The entries whose parameter somebody else wrote since the last step, as far as one can tell."""
+
+    @abstractmethod
+    def prepare(self, dynamics: Sequence[Dynamics], segment: int, *, compiling: bool) -> None:
+        """Make the state that a step needs, and everything that may raise; no weight and no momentum changes.
+
+        Args:
+            dynamics: of every group of the optimizer.
+            segment: of the step.
+            compiling: whether a compiler traces what follows; then :meth:`pieces` is called, not
+                :meth:`advance`.
+        """
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Move every parameter through the segment."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Complete what :meth:`advance` began: step counts, and what tells a later edit."""
+
+    def pieces(self) -> list[tuple[Any, Any]] | None:
+        """What :meth:`advance` would do, as arguments of :meth:`move`; None: it is not to be traced."""
+        return None
+
+    def move(self, numbers: Any, operands: Any) -> None:
+        """Do one of the :meth:`pieces`: tensor arithmetic alone, which a compiler can trace."""
+        raise NotImplementedError

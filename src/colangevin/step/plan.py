@@ -1,0 +1,121 @@
+"""Who moves with whom: fused on the device where that is possible, else in plain torch."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.dtypes import check_dtype
+from colangevin.dynamics import Dynamics
+from colangevin.errors import ConstraintError
+from colangevin.step.blocks import Blocks, walkable
+from colangevin.step.entry import Entry
+from colangevin.step.fused.eligible import family, fused_mover
+from colangevin.step.mover import Mover
+from colangevin.step.plain import Plain
+
+__all__ = ["Plan"]
+
+# Elements of a matrix beyond which a batched product on the CPU gains nothing over one a matrix.
+_WORTH_STACKING = 1 << 14
+
+#: dtype of a gradient, and its strides unless it is contiguous; None when there is none
+Layout = tuple[torch.dtype, bool | tuple[int, ...]] | None
+
+
+class Plan:
+    """The parameters of a segment of a step, each with the mover that takes it.
+
+    Args:
+        entries: every parameter of the optimizer.
+        dynamics: of every group.
+        segment: of the step; groups whose splitting has ended sit it out.
+
+    Raises:
+        ConstraintError: for a sparse gradient, or one of a weight whose dtype no step is taken in.
+    """
+
+    def __init__(self, entries: list[Entry], dynamics: list[Dynamics], segment: int) -> None:
+        self.entries = entries
+        self.dynamics = dynamics
+        self.segment = segment
+        self._layouts = _layouts(entries)
+        self._forms = _forms(dynamics)
+        self.noisy = any(each.noisy for each in dynamics)
+        self.active = [
+            entry
+            for entry, layout in zip(entries, self._layouts, strict=True)
+            if layout is not None and entry.numel and segment < dynamics[entry.group_index].segments
+        ]
+        for entry in self.active:
+            _check_gradient(entry)
+        self.movers = _movers(self.active, dynamics)
+        #: those that look at gradients themselves, and what the host looks at before a step
+        self.watching = [mover for mover in self.movers if mover.watches]
+        self.looked_at = [entry for mover in self.movers if not mover.watches for entry in mover.entries]
+
+    def fits(self, entries: list[Entry], dynamics: list[Dynamics], segment: int) -> bool:
+        """Whether the plan would come out the same: numbers may change, who moves with whom may not."""
+        if entries is not self.entries or segment != self.segment or _layouts(entries) != self._layouts:
+            return False
+        return dynamics is self.dynamics or _forms(dynamics) == self._forms
+
+    def edited(self) -> list[Entry]:
+        """Parameters that somebody else wrote since the last step, as far as one can tell."""
+        return [entry for mover in self.movers for entry in mover.edited()]
+
+
+def _movers(entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
+    """Every parameter in one mover: those that can fail first, fused ones and blocks last."""
+    first = _first_alike(dynamics)
+    plain: dict[object, list[Entry]] = {}
+    fused: dict[object, list[Entry]] = {}
+    walked: dict[object, list[Entry]] = {}
+    for entry in entries:
+        mine = dynamics[entry.group_index]
+        kind = family(entry, mine)
+        if kind is not None:
+            fused.setdefault(kind, []).append(entry)
+        elif walkable(entry) and not (entry.varies or mine.varies):
+            walked.setdefault((entry.group_index, entry.parameter.dtype), []).append(entry)
+        else:
+            plain.setdefault(_stacked_with(entry, first), []).append(entry)
+    make: list[tuple[Callable[[list[Entry]], Mover], dict[object, list[Entry]]]]
+    make = [(Plain, plain), (fused_mover, fused), (Blocks, walked)]
+    return [mover(members) for mover, families in make for members in families.values()]
+
+
+def _stacked_with(entry: Entry, first: Sequence[int]) -> object:
+    """What parameters share that one batched call moves; a parameter alone has its own number."""
+    device = entry.parameter.device
+    small = device.type != "cpu" or math.prod(entry.shape) <= _WORTH_STACKING
+    if not (entry.manifold.stacks and small):
+        return entry.index
+    return first[entry.group_index], entry.constraint, entry.shape, entry.parameter.dtype, device
+
+
+def _check_gradient(entry: Entry) -> None:
+    """Raise unless a step can be taken along a parameter's gradient."""
+    check_dtype(entry.parameter, entry.label)
+    if entry.grad.layout is not torch.strided:
+        raise ConstraintError(
+            f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
+        )
+
+
+def _layouts(entries: list[Entry]) -> list[Layout]:
+    """How gradients lie in memory."""
+    grads: list[Tensor | None] = [entry.grad for entry in entries]
+    return [None if grad is None else (grad.dtype, grad.is_contiguous() or grad.stride()) for grad in grads]
+
+
+def _first_alike(dynamics: Sequence[Dynamics]) -> list[int]:
+    """For every group the first that shares its dynamics."""
+    return [next(k for k, other in enumerate(dynamics) if other is each) for each in dynamics]
+
+
+def _forms(dynamics: Sequence[Dynamics]) -> list[object]:
+    """Which groups move alike, and in which form."""
+    forms = [(type(each), each.noisy, each.varies, getattr(each, "splitting", None)) for each in dynamics]
+    return [*_first_alike(dynamics), *forms]

@@ -1,0 +1,128 @@
+"""The house: packages point one way, files stay small, and the core of a constraint stays narrow."""
+
+import ast
+import inspect
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import colangevin
+from colangevin.constraints import Constraint, Manifold
+
+SOURCE = Path(colangevin.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# What each of these may import of the library besides itself.
+ALLOWED = {
+    "constraints": {"errors", "sharded", "surroundings"},
+    "dynamics": {"constraints", "errors"},
+    "kernels": {"noise"},
+    "step": {"constraints", "dynamics", "kernels", "errors", "noise", "scratch", "surroundings"},
+    "optim": {"constraints", "dynamics", "step", "errors", "noise", "sharded", "surroundings"},
+}
+
+
+def parts(path: Path) -> tuple[str, ...]:
+    """The module's name below ``colangevin``."""
+    names = path.relative_to(SOURCE).with_suffix("").parts
+    return names[:-1] if names[-1] == "__init__" else names
+
+
+def component(names: tuple[str, ...]) -> str:
+    """What is kept apart: a package or a module of the library; of the experiments, each folder."""
+    return ".".join(names[: 2 if names[0] == "experiments" else 1])
+
+
+def imports(path: Path) -> Iterator[tuple[str, ...]]:
+    """Modules of the library that a file imports, also inside of functions, but for annotations alone."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        modules: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            # of "from package import name" the name may be a module
+            modules = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        for module in modules:
+            names = tuple(module.split("."))
+            if names[0] == "colangevin" and len(names) > 1:
+                yield names[1:]
+
+
+def graph() -> dict[str, set[str]]:
+    """Which component imports which."""
+    found: dict[str, set[str]] = {}
+    known = {component(parts(path)) for path in FILES if parts(path)}
+    for path in FILES:
+        if not parts(path):
+            continue  # the package itself names everything
+        here = component(parts(path))
+        there = {component(names) for names in imports(path)} & known
+        found.setdefault(here, set()).update(there - {here})
+    return found
+
+
+def test_no_package_imports_in_a_circle() -> None:
+    left = graph()
+    while left:
+        leaves = {name for name, others in left.items() if not others & left.keys()}
+        assert leaves, f"a circle among {sorted(left)}"
+        left = {name: others for name, others in left.items() if name not in leaves}
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_packages_point_one_way(package: str) -> None:
+    assert graph()[package] <= ALLOWED[package]
+
+
+def test_the_test_sees_an_import_that_points_back(tmp_path: Path) -> None:
+    file = tmp_path / "file.py"
+    file.write_text("def f():\n    from colangevin.optim import CoLud\n")
+    assert list(imports(file)) == [("optim", "CoLud")]
+
+
+def test_files_are_short() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {str(path): n for path, n in lengths.items() if n > 400} == {}
+    assert statistics.median(lengths.values()) <= 130
+
+
+def test_no_names_look_alike() -> None:
+    """No two modules whose names differ by a digit or an underscore only."""
+    seen: dict[str, Path] = {}
+    for path in FILES:
+        if path.stem == "__init__":
+            continue
+        plain = "".join(letter for letter in path.stem if letter.isalpha())
+        other = seen.setdefault(plain, path)
+        assert other.stem == path.stem, f"{other} and {path}"
+
+
+def test_the_core_of_a_constraint_is_narrow() -> None:
+    required = Manifold.__abstractmethods__ | Constraint.__abstractmethods__
+    assert len(required) <= 9
+    for name in required:
+        assert inspect.getdoc(getattr(Manifold, name)), name
+
+
+KINDS = {"Circle", "Sphere", "Orthogonal", "Implicit"}
+
+
+def test_nobody_outside_asks_which_constraint_it_is() -> None:
+    for path in FILES:
+        if parts(path)[:1] in (("constraints",), ("experiments",)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                asked = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+                assert not asked & KINDS, f"{path}:{node.lineno}"
