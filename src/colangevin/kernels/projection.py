@@ -11,8 +11,17 @@ import triton
 from torch import Tensor
 
 from colangevin.constraints import solves
-from colangevin.kernels import orthogonal as kernel
 from colangevin.kernels.launch import Launch
+from colangevin.kernels.orthogonal import (
+    arrival,
+    correction,
+    counting,
+    inputs,
+    landing,
+    polar,
+    quasi_newton,
+    tangency,
+)
 
 __all__ = ["Matrices", "Matrix"]
 
@@ -126,35 +135,35 @@ class Matrices:
             ]
 
         momentum = not overdamped
-        self._split = over(_bands, kernel.split, OVERDAMPED=overdamped)
-        self._inner = over(_squares, kernel.products, DEPTH=_LONG)
-        self._halves = over(_squares, kernel.halves, OVERDAMPED=overdamped, VARIES=varies)
-        self._tangent = over(_bands, kernel.tangent, DEPTH=_SHORT)
-        self._products = over(_products, kernel.products, DEPTH=_LONG)
-        self._gram = over(_uppers, kernel.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
-        self._quasi_newton = over(_uppers, kernel.quasi_newton, DEPTH=_SHORT)
+        self._split = over(_bands, inputs.split, OVERDAMPED=overdamped)
+        self._inner = over(_squares, inputs.products, DEPTH=_LONG)
+        self._halves = over(_squares, inputs.halves, OVERDAMPED=overdamped, VARIES=varies)
+        self._tangent = over(_bands, tangency.tangent, DEPTH=_SHORT)
+        self._products = over(_products, inputs.products, DEPTH=_LONG)
+        self._gram = over(_uppers, quasi_newton.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
+        self._quasi_newton = over(_uppers, quasi_newton.quasi_newton, DEPTH=_SHORT)
         uppers = [[number, *place] for number, matrix in order for place in _uppers(matrix)[1]]
         squares = [[number, *place] for number, matrix in order for place in _squares(matrix)[1]]
         self._apart = 0 if len(uppers) <= self._places else _COMMON
         left = {"ITERATIONS": _QUASI_NEWTON - self._apart, "DEPTH": _SHORT}
-        together = self._together(kernel.quasi_newton_to_the_end, len(uppers), **left)
+        together = self._together(quasi_newton.quasi_newton_to_the_end, len(uppers), **left)
         self._to_the_end = [(together, upload(uppers, torch.int32))]
-        together = self._together(kernel.polar, len(squares), ITERATIONS=_NEWTON_SCHULZ)
+        together = self._together(polar.polar, len(squares), ITERATIONS=_NEWTON_SCHULZ)
         self._polar = [(together, upload(squares, torch.int32))]
         self._count = Launch(
-            kernel.count,
+            counting.count,
             1,
             row=self.count,
             matrices=self.matrices,
             ROWS=_QUASI_NEWTON + 1,
             MATRICES=triton.next_power_of_2(self.count),
         )
-        self._choose = over(_squares, kernel.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
-        self._arrival = over(_uppers, kernel.arrival, VARIES=varies, DEPTH=_SHORT)
-        self._land = over(_bands, kernel.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
-        self._examine = over(_uppers, kernel.examine, DEPTH=_LONG)
-        self._correction = over(_uppers, kernel.correction, MOMENTUM=momentum, VARIES=varies)
-        self._correct = over(_bands, kernel.correct, MOMENTUM=momentum, DEPTH=_SHORT)
+        self._choose = over(_squares, landing.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
+        self._arrival = over(_uppers, arrival.arrival, VARIES=varies, DEPTH=_SHORT)
+        self._land = over(_bands, landing.land, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
+        self._examine = over(_uppers, correction.examine, DEPTH=_LONG)
+        self._correction = over(_uppers, correction.correction, MOMENTUM=momentum, VARIES=varies)
+        self._correct = over(_bands, correction.correct, MOMENTUM=momentum, DEPTH=_SHORT)
 
     @cached_property
     def _places(self) -> int:
@@ -207,7 +216,7 @@ class Matrices:
         # M and spare hold the iteration's M and M/2 - B
         E_high, L = self._parts(2, self.square_size)
         C, *T = self._parts(3, self.square_size, fine=True)
-        K, G, S, A, E, B, arrived, *polar = torch.empty(12, self.square_size, device=self.device)
+        K, G, S, A, E, B, arrived, *factors = torch.empty(12, self.square_size, device=self.device)
         zeros = torch.zeros(_QUASI_NEWTON + _NEWTON_SCHULZ + 10, self.count, device=self.device)
         bound, last, T_unit, *extents = zeros[:5]
         arrivals, polar_arrivals = zeros[5:7].view(torch.int32)
@@ -225,8 +234,8 @@ class Matrices:
         self._run(self._to_the_end, E, B, *M, *spare, sizes[self._apart :], arrivals)
         for total in solves.totals("Orthogonal", self.device):
             self._count(sizes[1:], total)
-        self._run(self._polar, E, bound, size, *polar, polar_sizes, polar_arrivals)
-        self._run(self._choose, K, *M[:2], polar[1], bound, size, S, A, rates, arrived, *U, *Z, *D)
+        self._run(self._polar, E, bound, size, *factors, polar_sizes, polar_arrivals)
+        self._run(self._choose, K, *M[:2], factors[1], bound, size, S, A, rates, arrived, *U, *Z, *D)
         if momentum:
             self._run(self._arrival, K, G, arrived, *U, *Z, *D, size, rates, S, L, *extents)
         self._run(self._land, ahead, *bands, *U, *Z, size, rates, *landed)

@@ -1,0 +1,16 @@
+"""A barrier for all programs of a launch."""
+
+import triton
+import triton.language as tl
+
+__all__ = ["meet"]
+
+
+@triton.jit
+def meet(arrivals, turn):
+    """Wait until every program has been here ``turn`` times, and see what they wrote before."""
+    tl.debug_barrier()  # all of this program has been written
+    tl.atomic_add(arrivals, 1)
+    while tl.atomic_add(arrivals, 0) < turn * tl.num_programs(0):
+        pass
+    tl.debug_barrier()

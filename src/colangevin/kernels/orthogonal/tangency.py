@@ -1,0 +1,39 @@
+"""The projection of a momentum onto the cotangent space."""
+
+import triton
+import triton.language as tl
+
+from colangevin.kernels.orthogonal.multiply import wide_product
+from colangevin.kernels.orthogonal.tiles import band, in_memory, locate_own, square
+
+__all__ = ["tangent"]
+
+
+@triton.jit
+def tangent(
+    table,
+    tiles,  # of s x r matrices
+    X_high,
+    X_low,
+    S_high,
+    S_low,
+    LAYOUT: tl.constexpr,
+    TALL: tl.constexpr,
+    WIDE: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    """P <- P - S X, the projection onto the cotangent space."""
+    _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
+    S = wide_product(
+        square(S_high, row),
+        square(S_low, row),
+        band(X_high, row),
+        band(X_low, row),
+        i,
+        k,
+        TALL,
+        WIDE,
+        DEPTH,
+    )
+    here, inside = in_memory(tl.load(row + 1), row, i, k, LAYOUT)
+    tl.store(here, tl.load(here, mask=inside, other=0.0) - S, mask=inside)
