@@ -13,16 +13,16 @@ from colangevin.errors import NonFiniteError
 from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.rates import Scalar, varies
 from colangevin.integrators.underdamped import Underdamped
+from colangevin.kernels.columns import RateRow
 from colangevin.kernels.functions import count_steps
 from colangevin.kernels.launch import Launch
 from colangevin.optim.entry import Entry
 
-__all__ = ["Dynamics", "Form", "Fused", "Letters", "copy_values", "letter_code"]
+__all__ = ["Dynamics", "Form", "Fused", "Letters", "copy_values"]
 
 Dynamics = Overdamped | Underdamped
 Letters = Sequence[tuple[str, float]]
 
-_CODES = {"A": 1, "B": 2, "O": 3}
 _WATCH = 8  # steps between two looks at the flags
 
 
@@ -51,20 +51,16 @@ def _form(dynamics: Sequence[Dynamics]) -> Form:
     )
 
 
-def letter_code(letters: Letters) -> int:
-    """Letters as two bits each, the first lowest."""
-    return sum(_CODES[letter] << (2 * i) for i, (letter, _) in enumerate(letters))
-
-
-def _letter_rates(dynamics: Dynamics) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Drift, kick, decay and noise scale of one letter each; overdamped 0, h, 0 and sigma."""
+def _letter_rates(dynamics: Dynamics) -> RateRow:
+    """The numbers of one letter each, or those of the overdamped step."""
     if isinstance(dynamics, Overdamped):
-        return 0.0, dynamics.h, 0.0, dynamics.noise_scale
+        return RateRow(drift=0.0, kick=dynamics.h, decay=0.0, noise_scale=dynamics.noise_scale)
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
     drift = rates.drift if share["A"] == 1 else share["A"] * rates.drift  # a product is a launch
     kick = rates.kick if share["B"] == 1 else share["B"] * rates.kick
-    return drift, kick, *rates.ornstein_uhlenbeck(share["O"])
+    decay, noise_scale = rates.ornstein_uhlenbeck(share["O"])
+    return RateRow(drift=drift, kick=kick, decay=decay, noise_scale=noise_scale)
 
 
 def copy_values(value: Scalar, copies: int) -> list[float]:

@@ -9,9 +9,12 @@ import triton.language as tl
 from torch import Tensor
 
 from colangevin.constraints import Circle, Sphere
-from colangevin.kernels import elementwise
-from colangevin.kernels.fused import Form, Fused, Letters, copy_values, letter_code
+from colangevin.kernels.columns import ChunkRow, LineReals, LineRow, SphereRow
+from colangevin.kernels.elementwise.overdamped import overdamped
+from colangevin.kernels.elementwise.underdamped import underdamped
+from colangevin.kernels.fused import Form, Fused, Letters, copy_values
 from colangevin.kernels.launch import Launch
+from colangevin.kernels.letters import encoded
 from colangevin.kernels.projection import Matrices, Matrix
 from colangevin.kernels.sphere import sphere
 from colangevin.optim.entry import Entry
@@ -41,8 +44,9 @@ class _Lines:
     """
 
     def __init__(self, mover: Fused, weights: Sequence[Tensor], *, counts: bool) -> None:
-        rows: list[list[int]] = []
-        reals, chunks = [], []
+        rows: list[LineRow] = []
+        reals: list[LineReals] = []
+        chunks: list[ChunkRow] = []
         for number, (entry, weight) in enumerate(zip(mover.entries, weights, strict=True)):
             numel = math.prod(entry.shape)
             radius = entry.constraint.radius if isinstance(entry.constraint, Circle) else 0.0
@@ -50,18 +54,30 @@ class _Lines:
             decays = copy_values(entry.group["weight_decay"], entry.copies)
             state = entry.state
             for copy in range(entry.copies):
-                tensors = (weight, state.get("momentum"), state.get("position"))
-                addresses = [_address(tensor, copy * numel) for tensor in tensors]
-                # the launch that counts steps makes no noise, and knows a parameter's first copy by its 0
-                called = copy if counts else entry.numbers[copy]
-                words = [numel, entry.index, called, entry.group["seed"] or 0, number]
-                chunks += [[len(rows), chunk] for chunk in range(-(-numel // _BLOCK))]
-                rows.append([*addresses, state["step"].data_ptr(), *words])
-                reals.append([radii[copy], decays[copy]])
+                chunks += [ChunkRow(row=len(rows), block=block) for block in range(-(-numel // _BLOCK))]
+                rows.append(
+                    LineRow(
+                        weight=_address(weight, copy * numel),
+                        momentum=_address(state.get("momentum"), copy * numel),
+                        position=_address(state.get("position"), copy * numel),
+                        step=state["step"].data_ptr(),
+                        elements=numel,
+                        parameter=entry.index,
+                        # the launch that counts steps makes no noise, and knows a parameter's first copy by 0
+                        copy=copy if counts else entry.numbers[copy],
+                        seed=entry.group["seed"] or 0,
+                        flag=number,
+                    )
+                )
+                reals.append(LineReals(radius=radii[copy], decay=decays[copy]))
         self.table = mover.upload(rows, torch.int64)
         self.reals = mover.upload(reals, torch.float32)
         self.chunks = mover.upload(chunks, torch.int32)
-        self._aligned = all(number % 16 == 0 for row in rows for number in (*row[:3], 4 * row[4]))
+        self._aligned = all(
+            number % 16 == 0
+            for row in rows
+            for number in (row.weight, row.momentum, row.position, 4 * row.elements)
+        )
         self._mover = mover
         self._options = {
             "COUNTS": counts,
@@ -93,10 +109,15 @@ class _Lines:
         aligned = self._aligned and aligned
         options = {**self._options, "NOISE": noise, "VARIES": varies, "TRUSTED": trusted, "ALIGNED": aligned}
         if not letters:
-            return Launch(elementwise.overdamped, len(self.chunks), **options, num_warps=2)
+            return Launch(overdamped, len(self.chunks), **options, num_warps=2)
         moves = any(letter == "A" for letter, _ in letters)
-        code = {"LETTERS": letter_code(letters), "COUNT": len(letters), "MOVES": moves, "DRAW": draw}
-        return Launch(elementwise.underdamped, len(self.chunks), **code, **options, **_SMALL)
+        code = {
+            "LETTERS": encoded(letter for letter, _ in letters),
+            "COUNT": len(letters),
+            "MOVES": moves,
+            "DRAW": draw,
+        }
+        return Launch(underdamped, len(self.chunks), **code, **options, **_SMALL)
 
 
 class ElementwiseMover(Fused):
@@ -115,9 +136,9 @@ class SphereMover(Fused):
     """Sphere parameters, all with slack or all without: one launch for each width of rows."""
 
     def tabulate(self, form: Form) -> None:
-        rows: list[list[int]] = []
+        rows: list[SphereRow] = []
         decays: list[float] = []
-        chunks: dict[tuple[int, bool], list[list[int]]] = {}
+        chunks: dict[tuple[int, bool], list[ChunkRow]] = {}
         self.radii = []
         for number, entry in enumerate(self.entries):
             count, held = entry.configuration_shape
@@ -135,22 +156,22 @@ class SphereMover(Fused):
             for copy in range(entry.copies):
                 block = max(1, _TILE // width)
                 blocks = chunks.setdefault((width, aligned), [])
-                blocks += [[len(rows), chunk] for chunk in range(-(-count // block))]
+                blocks += [ChunkRow(row=len(rows), block=chunk) for chunk in range(-(-count // block))]
                 rows.append(
-                    [
-                        _address(entry.parameter, copy * count * n),
-                        _address(state.get("momentum"), copy * count * length),
-                        _address(state.get("position"), copy * count * length),
-                        state["step"].data_ptr(),
-                        _address(radii, copy * count),
-                        count,
-                        n,
-                        length,
-                        entry.index,
-                        entry.numbers[copy],
-                        entry.group["seed"] or 0,
-                        number,
-                    ]
+                    SphereRow(
+                        weight=_address(entry.parameter, copy * count * n),
+                        momentum=_address(state.get("momentum"), copy * count * length),
+                        position=_address(state.get("position"), copy * count * length),
+                        step=state["step"].data_ptr(),
+                        radii=_address(radii, copy * count),
+                        rows=count,
+                        entries=n,
+                        stride=length,
+                        parameter=entry.index,
+                        copy=entry.numbers[copy],
+                        seed=entry.group["seed"] or 0,
+                        flag=number,
+                    )
                 )
                 decays.append(copy_values(entry.group["weight_decay"], entry.copies)[copy])
         self.table = self.upload(rows, torch.int64)
@@ -163,7 +184,7 @@ class SphereMover(Fused):
                 Launch(
                     sphere,
                     len(blocks),
-                    LETTERS=letter_code(letters),
+                    LETTERS=encoded(letter for letter, _ in letters),
                     COUNT=len(letters),
                     NOISE=form.noisy,
                     VARIES=form.varies,

@@ -11,6 +11,7 @@ import triton
 from torch import Tensor
 
 from colangevin.constraints import solves
+from colangevin.kernels.columns import MatrixRow, TileRow
 from colangevin.kernels.launch import Launch
 from colangevin.kernels.orthogonal import (
     arrival,
@@ -95,7 +96,7 @@ class Matrices:
         self.count = -(-len(matrices) // 4) * 4  # every row of the tables of sizes begins at 16 bytes
         #: where each matrix begins in the overdamped step's copy of the weights
         self.offsets: list[int] = []
-        rows: list[list[int]] = []
+        rows: list[MatrixRow] = []
         band = square = copied = 0
         for matrix in matrices:
             s, r = sorted((matrix.rows, matrix.columns))
@@ -103,7 +104,19 @@ class Matrices:
             if matrix.layout == "aligned":  # of several copies in a row only the first can need it
                 copied = -(-copied // 16) * 16
             self.offsets.append(copied)
-            rows.append([matrix.configuration, matrix.momentum, band, square, copied, s, r, high, long])
+            rows.append(
+                MatrixRow(
+                    configuration=matrix.configuration,
+                    momentum=matrix.momentum,
+                    band=band,
+                    square=square,
+                    ahead=copied,
+                    s=s,
+                    r=r,
+                    padded_s=high,
+                    padded_r=long,
+                )
+            )
             band += high * long
             square += high * high
             copied += s * r
@@ -125,10 +138,10 @@ class Matrices:
 
         def over(tiling: Tiling, function: Any, **constants: Any) -> Launches:
             """A launch for each shape of tile."""
-            shapes: dict[Shape, list[list[int]]] = {}
+            shapes: dict[Shape, list[TileRow]] = {}
             for number, matrix in order:
                 shape, places = tiling(matrix)
-                shapes.setdefault(shape, []).extend([number, *place] for place in places)
+                shapes.setdefault(shape, []).extend(_tile_rows(number, places))
             return [
                 (Launch(function, len(tiles), **dict(shape), **constants), upload(tiles, torch.int32))
                 for shape, tiles in shapes.items()
@@ -142,8 +155,8 @@ class Matrices:
         self._products = over(_products, inputs.products, DEPTH=_LONG)
         self._gram = over(_uppers, quasi_newton.gram, OVERDAMPED=overdamped, VARIES=varies, DEPTH=_SHORT)
         self._quasi_newton = over(_uppers, quasi_newton.quasi_newton, DEPTH=_SHORT)
-        uppers = [[number, *place] for number, matrix in order for place in _uppers(matrix)[1]]
-        squares = [[number, *place] for number, matrix in order for place in _squares(matrix)[1]]
+        uppers = [tile for number, matrix in order for tile in _tile_rows(number, _uppers(matrix)[1])]
+        squares = [tile for number, matrix in order for tile in _tile_rows(number, _squares(matrix)[1])]
         self._apart = 0 if len(uppers) <= self._places else _COMMON
         left = {"ITERATIONS": _QUASI_NEWTON - self._apart, "DEPTH": _SHORT}
         together = self._together(quasi_newton.quasi_newton_to_the_end, len(uppers), **left)
@@ -157,6 +170,7 @@ class Matrices:
             matrices=self.matrices,
             ROWS=_QUASI_NEWTON + 1,
             MATRICES=triton.next_power_of_2(self.count),
+            **{name.upper(): place for place, name in enumerate(solves.Solves._fields)},
         )
         self._choose = over(_squares, landing.choose, OVERDAMPED=overdamped, VARIES=varies, num_stages=2)
         self._arrival = over(_uppers, arrival.arrival, VARIES=varies, DEPTH=_SHORT)
@@ -242,6 +256,11 @@ class Matrices:
         self._run(self._examine, *landed, E, E_high, last)
         self._run(self._correction, E, E_high, last, C, S, L, *extents, size, rates, *T, T_unit)
         self._run(self._correct, *landed, C, *T, T_unit, last)
+
+
+def _tile_rows(matrix: int, places: Places) -> list[TileRow]:
+    """The tiles of a matrix, by its number."""
+    return [TileRow(matrix=matrix, down=down, across=across) for down, across in places]
 
 
 # ---- tilings: the shape of a matrix's tiles, and the place of each down and across ------------------

@@ -7,14 +7,27 @@ A program holds a few whole rows, so that their norms and inner products never l
 import triton
 import triton.language as tl
 
+from colangevin.kernels.chunks import own_chunk
+from colangevin.kernels.columns import SphereRow, column, width
 from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
+from colangevin.kernels.letters import LETTER_A, LETTER_B
+from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
 
 __all__ = ["sphere"]
 
-# columns of the table: addresses of weight, momentum, position (0 when it is the weight itself), step count
-# and radii (one a row), number of rows, entries of a row, length of a row of momentum and position with its
-# padding, index among the optimizer's parameters, number of the copy, seed, number of the flag
-_COLUMNS = tl.constexpr(12)
+_WEIGHT = column(SphereRow, "weight")
+_MOMENTUM = column(SphereRow, "momentum")
+_POSITION = column(SphereRow, "position")
+_STEP = column(SphereRow, "step")
+_RADII = column(SphereRow, "radii")
+_ROWS = column(SphereRow, "rows")
+_ENTRIES = column(SphereRow, "entries")
+_STRIDE = column(SphereRow, "stride")
+_PARAMETER = column(SphereRow, "parameter")
+_COPY = column(SphereRow, "copy")
+_SEED = column(SphereRow, "seed")
+_FLAG = column(SphereRow, "flag")
+_WIDTH = width(SphereRow)
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
 _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
 
@@ -61,25 +74,24 @@ def sphere(
     WIDTH: tl.constexpr,
 ):
     """One step of every row, in units of its radius: x = q / r on the unit sphere."""
-    program = tl.program_id(0)
-    weight = tl.load(chunks + 2 * program)
-    line = table + weight * _COLUMNS
-    weight_at = tl.load(line).to(tl.pointer_type(weight_type))
+    weight, block = own_chunk(chunks)
+    line = table + weight * _WIDTH
+    weight_at = tl.load(line + _WEIGHT).to(tl.pointer_type(weight_type))
     grad_at = tl.load(grads + weight).to(tl.pointer_type(grad_type))
-    momentum_at = tl.load(line + 1).to(tl.pointer_type(tl.float32))
-    position_at = tl.load(line + 2).to(tl.pointer_type(tl.float32))
-    radii_at = tl.load(line + 4).to(tl.pointer_type(tl.float32))
-    rows, n, length = tl.load(line + 5), tl.load(line + 6), tl.load(line + 7)
+    momentum_at = tl.load(line + _MOMENTUM).to(tl.pointer_type(tl.float32))
+    position_at = tl.load(line + _POSITION).to(tl.pointer_type(tl.float32))
+    radii_at = tl.load(line + _RADII).to(tl.pointer_type(tl.float32))
+    rows, n, length = tl.load(line + _ROWS), tl.load(line + _ENTRIES), tl.load(line + _STRIDE)
     if ALIGNED:
         n, length = tl.multiple_of(n, 4), tl.multiple_of(length, 4)
         weight_at, grad_at = tl.multiple_of(weight_at, 16), tl.multiple_of(grad_at, 16)
         momentum_at, position_at = tl.multiple_of(momentum_at, 16), tl.multiple_of(position_at, 16)
     decay = tl.load(decays + weight)
-    rates += weight * 4 * VARIES
-    a, b = tl.load(rates), tl.load(rates + 1)
-    c, d = tl.load(rates + 2), tl.load(rates + 3)
+    rates = rates_of(rates, weight, VARIES)
+    a, b = tl.load(rates + DRIFT), tl.load(rates + KICK)
+    c, d = tl.load(rates + DECAY), tl.load(rates + NOISE_SCALE)
 
-    first = tl.load(chunks + 2 * program + 1).to(tl.int64) * ROWS
+    first = block * ROWS
     weight_at += first * n
     grad_at += first * n
     momentum_at += first * length
@@ -117,7 +129,7 @@ def sphere(
             x = q * unit
     else:
         finite = tl.max(bad, 1)[:, None] == 0
-    tl.store(flags + tl.load(line + 11) + row * 0, 1, mask=~finite & exists)
+    tl.store(flags + tl.load(line + _FLAG) + row * 0, 1, mask=~finite & exists)
     grad = tl.where(finite, raw, 0.0)
     if MAXIMIZE:
         grad = -grad
@@ -132,7 +144,7 @@ def sphere(
         old = tl.load(momentum_at + slot, mask=held, other=0.0)
         p, x_new, draw = old, x, 0
         for letter in tl.static_range(COUNT):
-            if (LETTERS >> (2 * letter)) & 3 == 1:
+            if (LETTERS >> (2 * letter)) & 3 == LETTER_A:
                 s = tl.sqrt(tl.sum(p * p, 1))[:, None]
                 phi = a * s * unit
                 sine, cosine = sincos(wrap(wrap(phi)))
@@ -141,7 +153,7 @@ def sphere(
                 p_bar = cosine * p - (s * sine) * x_new
                 x_new = _normalise(x_bar, x_new)
                 p = _tangent(x_new, p_bar)
-            elif (LETTERS >> (2 * letter)) & 3 == 2:
+            elif (LETTERS >> (2 * letter)) & 3 == LETTER_B:
                 kick = tl.minimum(tl.maximum(b * grad, -_LIMIT), _LIMIT)
                 p = _tangent(x_new, p - kick)
             else:
@@ -162,10 +174,10 @@ def sphere(
 @triton.jit
 def _key(line, draw):
     """Key of a draw: seed, step, parameter, copy, segment 0, draw."""
-    key = mix(tl.load(line + 10).to(tl.uint64) + 0x9E3779B97F4A7C15)
-    step = tl.load(tl.load(line + 3).to(tl.pointer_type(tl.int64)))
+    key = mix(tl.load(line + _SEED).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    step = tl.load(tl.load(line + _STEP).to(tl.pointer_type(tl.int64)))
     key = extend(key, step)
-    key = extend(key, tl.load(line + 8))
-    key = extend(key, tl.load(line + 9))
+    key = extend(key, tl.load(line + _PARAMETER))
+    key = extend(key, tl.load(line + _COPY))
     key = extend(key, step * 0)
     return extend(key, step * 0 + draw)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from colangevin.kernels.orthogonal.drift import inverse
+from colangevin.kernels.orthogonal.drift import drift_of, inverse
 from colangevin.kernels.orthogonal.multiply import product_and_mirror
 from colangevin.kernels.orthogonal.parts import joined
 from colangevin.kernels.orthogonal.residuals import ENOUGH, largest_entry
@@ -42,7 +42,7 @@ def arrival(
     There K counts in full, since it is a difference of large numbers.
     """
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
-    a = tl.load(rates + matrix * 4 * VARIES)
+    a = drift_of(rates, matrix, VARIES)
     Uh, Ul, S_at = square(U_high, row), square(U_low, row), square(symmetric, row)
     if tl.load(size + matrix) <= ENOUGH:
         Dh, Dl = square(D_high, row), square(D_low, row)

@@ -3,13 +3,21 @@
 import triton
 import triton.language as tl
 
-from colangevin.kernels.orthogonal.drift import inverse
+from colangevin.kernels.orthogonal.drift import drift_of, inverse
 from colangevin.kernels.orthogonal.landing import X_UNIT
 from colangevin.kernels.orthogonal.multiply import split_dot
 from colangevin.kernels.orthogonal.parts import joined
 from colangevin.kernels.orthogonal.residuals import ENOUGH, largest_entry
 from colangevin.kernels.orthogonal.symmetric import as_above, store_mirrored, store_split_mirrored
-from colangevin.kernels.orthogonal.tiles import at, band, identity_tile, in_memory, locate_own, square
+from colangevin.kernels.orthogonal.tiles import (
+    at,
+    band,
+    configuration_at,
+    identity_tile,
+    locate_own,
+    momentum_at,
+    square,
+)
 
 __all__ = ["correct", "correction", "examine"]
 
@@ -91,7 +99,7 @@ def correction(
         S = tl.load(at(square(symmetric, row), i, j))
         steepness = 0.5 * s * tl.load(slant_extent + matrix)  # T grows by at most so much times E
         if not (tl.load(landing_size + matrix) <= ENOUGH):
-            rate = inverse(tl.load(rates + matrix * 4 * VARIES))
+            rate = inverse(drift_of(rates, matrix, VARIES))
             S += rate * E
             steepness += rate
         most = tl.load(extent + matrix) + steepness * tl.load(size + matrix)
@@ -131,10 +139,10 @@ def correct(
         if MOMENTUM:
             TX = split_dot(tl.load(at(Th, i, j)), tl.load(at(Tl, i, j)), high, tl.load(at(Xl, j, k)), TX)
     well = tl.load(size + matrix) <= _REACH
-    here, inside = in_memory(tl.load(row), row, i, k, LAYOUT)
+    here, inside = configuration_at(row, i, k, LAYOUT)
     if well:
         tl.store(here, (joined(Xh, Xl, i, k) + CX / _C_UNIT) / X_UNIT, mask=inside)
     if MOMENTUM:
-        here, inside = in_memory(tl.load(row + 1), row, i, k, LAYOUT)
+        here, inside = momentum_at(row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0) - TX / (tl.load(T_unit + matrix) * X_UNIT)
         tl.store(here, tl.where(well, P, 0.0), mask=inside)

@@ -11,11 +11,15 @@ __all__ = ["count"]
 @triton.jit
 def count(
     sizes,  # float32 (ROWS, row): of the residual before each iteration, and of the last
-    total,  # int64 (4,): as solves.Solves
+    total,  # int64: the numbers of solves.Solves
     row,
     matrices,
     ROWS: tl.constexpr,
     MATRICES: tl.constexpr,  # a power of 2 that is at least as much
+    CALLS: tl.constexpr,  # place of each number in the total
+    WEIGHTS: tl.constexpr,
+    ITERATIONS: tl.constexpr,
+    FALLBACKS: tl.constexpr,
 ):
     """Add a call, its matrices, the iterations of the slowest, and how many of them failed."""
     number = tl.arange(0, MATRICES)
@@ -27,7 +31,7 @@ def count(
     size = tl.load(sizes + (ROWS - 1) * row + number, mask=known, other=0.0)
     failed = known & ~(size <= ENOUGH)
     # others may be adding too, on another stream
-    tl.atomic_add(total, 1)
-    tl.atomic_add(total + 1, matrices)
-    tl.atomic_add(total + 2, tl.max(iterations, 0))
-    tl.atomic_add(total + 3, tl.sum(failed.to(tl.int32), 0))
+    tl.atomic_add(total + CALLS, 1)
+    tl.atomic_add(total + WEIGHTS, matrices)
+    tl.atomic_add(total + ITERATIONS, tl.max(iterations, 0))
+    tl.atomic_add(total + FALLBACKS, tl.sum(failed.to(tl.int32), 0))

@@ -3,16 +3,19 @@
 import triton
 import triton.language as tl
 
+from colangevin.kernels.orthogonal.drift import drift_of
 from colangevin.kernels.orthogonal.multiply import split_dot
 from colangevin.kernels.orthogonal.parts import store_split
 from colangevin.kernels.orthogonal.symmetric import as_above, store_mirrored
 from colangevin.kernels.orthogonal.tiles import (
+    ahead_at,
     at,
     band,
-    copy_at,
+    configuration_at,
     identity_tile,
-    in_memory,
     locate_own,
+    momentum_at,
+    own_place_down,
     square,
 )
 
@@ -35,14 +38,14 @@ def split(
 ):
     """X and P, or X_bar - X for it, in two parts."""
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
-    here, inside = in_memory(tl.load(row), row, i, k, LAYOUT)
+    here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
     store_split(band(X_high, row), band(X_low, row), i, k, X)
     if OVERDAMPED:
-        here, inside = in_memory(copy_at(ahead, row), row, i, k, LAYOUT)
+        here, inside = ahead_at(ahead, row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0) - X
     else:
-        here, inside = in_memory(tl.load(row + 1), row, i, k, LAYOUT)
+        here, inside = momentum_at(row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
     store_split(band(P_high, row), band(P_low, row), i, k, P)
 
@@ -63,7 +66,7 @@ def products(
     """K = X P^T and G = P P^T."""
     _, row, _, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     K, G = square(inner, row), square(outer, row)
-    twice = tl.load(tiles + 3 * tl.program_id(0) + 1) * BLOCK >= K[1]  # whether it is a tile of G
+    twice = own_place_down(tiles) * BLOCK >= K[1]  # whether it is a tile of G
     i -= tl.where(twice, K[1], 0)
     Lh = band(tl.where(twice, P_high, X_high), row)
     Ll = band(tl.where(twice, P_low, X_low), row)
@@ -108,5 +111,5 @@ def halves(
     tl.store(at(square(skew, row), i, j), A)
     store_split(square(S_high, row), square(S_low, row), i, j, S)
     store_split(square(D_high, row), square(D_low, row), i, j, 0.5 * S - K)
-    B = K if OVERDAMPED else tl.load(rates + matrix * 4 * VARIES) * A
+    B = K if OVERDAMPED else drift_of(rates, matrix, VARIES) * A
     tl.store(at(square(slope, row), i, j), identity_tile(i, j, s) + B)

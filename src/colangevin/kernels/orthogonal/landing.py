@@ -3,11 +3,19 @@
 import triton
 import triton.language as tl
 
-from colangevin.kernels.orthogonal.drift import inverse
+from colangevin.kernels.orthogonal.drift import drift_of, inverse
 from colangevin.kernels.orthogonal.multiply import square_product, wide_product
 from colangevin.kernels.orthogonal.parts import joined, store_split
 from colangevin.kernels.orthogonal.residuals import ENOUGH
-from colangevin.kernels.orthogonal.tiles import at, band, copy_at, in_memory, locate_own, square
+from colangevin.kernels.orthogonal.tiles import (
+    ahead_at,
+    at,
+    band,
+    configuration_at,
+    locate_own,
+    momentum_at,
+    square,
+)
 
 __all__ = ["X_UNIT", "choose", "land"]
 
@@ -50,7 +58,7 @@ def choose(
         square(symmetric, row),
         square(skew, row),
     )
-    a = tl.load(rates + matrix * 4 * VARIES)
+    a = drift_of(rates, matrix, VARIES)
     if tl.load(size + matrix) <= ENOUGH:
         U = joined(square(M_high, row), square(M_low, row), i, j)
         if not OVERDAMPED:
@@ -100,20 +108,20 @@ def land(
     matrix, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     Uh, Ul, Xh, Xl = square(U_high, row), square(U_low, row), band(X_high, row), band(X_low, row)
     V = wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
-    a = 1.0 if OVERDAMPED else tl.load(rates + matrix * 4 * VARIES)
+    a = 1.0 if OVERDAMPED else drift_of(rates, matrix, VARIES)
     converged = tl.load(size + matrix) <= ENOUGH
     if not converged:
         Zh, Zl, Ph, Pl = square(Z_high, row), square(Z_low, row), band(P_high, row), band(P_low, row)
         V += a * wide_product(Zh, Zl, Ph, Pl, i, k, TALL, WIDE, DEPTH)
     # as a sum in which one of two terms is chosen: that takes the fewest registers
     V *= tl.where(converged, -1.0, 1.0)
-    here, inside = in_memory(tl.load(row), row, i, k, LAYOUT)
+    here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
     if OVERDAMPED:
-        here, inside = in_memory(copy_at(ahead, row), row, i, k, LAYOUT)
+        here, inside = ahead_at(ahead, row, i, k, LAYOUT)
         X_new = tl.where(converged, tl.load(here, mask=inside, other=0.0), 0.0) + V
     else:
-        here, inside = in_memory(tl.load(row + 1), row, i, k, LAYOUT)
+        here, inside = momentum_at(row, i, k, LAYOUT)
         P = tl.load(here, mask=inside, other=0.0)
         X_new = tl.where(converged, X + a * P, 0.0) + V
         rate = inverse(a)

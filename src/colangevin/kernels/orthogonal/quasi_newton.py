@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from colangevin.kernels.orthogonal.drift import drift_of
 from colangevin.kernels.orthogonal.iterate import gets_on, iterate, store_iterate
 from colangevin.kernels.orthogonal.meeting import meet
 from colangevin.kernels.orthogonal.multiply import product_and_mirror
@@ -45,7 +46,7 @@ def gram(
         E += 2.0 * tl.load(at(square(symmetric, row), i, j))
     else:
         Sh, Sl, Dh, Dl = square(S_high, row), square(S_low, row), square(D_high, row), square(D_low, row)
-        a = tl.load(rates + matrix * 4 * VARIES)
+        a = drift_of(rates, matrix, VARIES)
         E = a * a * (E + product_and_mirror(Sh, Sl, Dh, Dl, i, j, BLOCK, DEPTH))
     tl.atomic_max(size + matrix, largest_entry(E))
     whole = tl.abs(identity_tile(i, j, s) + E)

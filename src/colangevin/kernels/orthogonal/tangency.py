@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from colangevin.kernels.orthogonal.multiply import wide_product
-from colangevin.kernels.orthogonal.tiles import band, in_memory, locate_own, square
+from colangevin.kernels.orthogonal.tiles import band, locate_own, momentum_at, square
 
 __all__ = ["tangent"]
 
@@ -35,5 +35,5 @@ def tangent(
         WIDE,
         DEPTH,
     )
-    here, inside = in_memory(tl.load(row + 1), row, i, k, LAYOUT)
+    here, inside = momentum_at(row, i, k, LAYOUT)
     tl.store(here, tl.load(here, mask=inside, other=0.0) - S, mask=inside)

@@ -3,28 +3,60 @@
 import triton
 import triton.language as tl
 
-__all__ = ["at", "band", "copy_at", "identity_tile", "in_memory", "locate", "locate_own", "square"]
+from colangevin.kernels.columns import MatrixRow, TileRow, column, width
 
-# columns of the table: addresses of the configuration X and its momentum P; where the matrix begins in the
-# s x r workspaces, in the s x s ones and in the overdamped step's copy of the weights; s and r, and both as
-# padded
-_COLUMNS = tl.constexpr(9)
+__all__ = [
+    "ahead_at",
+    "at",
+    "band",
+    "configuration_at",
+    "identity_tile",
+    "locate",
+    "locate_own",
+    "momentum_at",
+    "own_place_down",
+    "square",
+]
+
+# columns of the table of matrices
+_CONFIGURATION = column(MatrixRow, "configuration")
+_MOMENTUM = column(MatrixRow, "momentum")
+_BAND = column(MatrixRow, "band")
+_SQUARE = column(MatrixRow, "square")
+_AHEAD = column(MatrixRow, "ahead")
+_S = column(MatrixRow, "s")
+_R = column(MatrixRow, "r")
+_PADDED_S = column(MatrixRow, "padded_s")
+_PADDED_R = column(MatrixRow, "padded_r")
+_MATRIX_WIDTH = width(MatrixRow)
+# and of that of tiles
+_MATRIX = column(TileRow, "matrix")
+_DOWN = column(TileRow, "down")
+_ACROSS = column(TileRow, "across")
+_TILE_WIDTH = width(TileRow)
 
 
 @triton.jit
 def locate(table, tiles, number, TALL: tl.constexpr, WIDE: tl.constexpr):
     """Number of a tile's matrix, its row of the table, s, and the rows and columns of the tile."""
-    matrix = tl.load(tiles + 3 * number)
-    i = tl.load(tiles + 3 * number + 1) * TALL + tl.arange(0, TALL)
-    j = tl.load(tiles + 3 * number + 2) * WIDE + tl.arange(0, WIDE)
-    row = table + matrix * _COLUMNS
-    return matrix, row, tl.load(row + 5).to(tl.int32), i, j
+    tile = tiles + _TILE_WIDTH * number
+    matrix = tl.load(tile + _MATRIX)
+    i = tl.load(tile + _DOWN) * TALL + tl.arange(0, TALL)
+    j = tl.load(tile + _ACROSS) * WIDE + tl.arange(0, WIDE)
+    row = table + matrix * _MATRIX_WIDTH
+    return matrix, row, tl.load(row + _S).to(tl.int32), i, j
 
 
 @triton.jit
 def locate_own(table, tiles, TALL: tl.constexpr, WIDE: tl.constexpr):
     """The same of the program's own tile."""
     return locate(table, tiles, tl.program_id(0), TALL, WIDE)
+
+
+@triton.jit
+def own_place_down(tiles):
+    """How many tiles lie above the program's own."""
+    return tl.load(tiles + _TILE_WIDTH * tl.program_id(0) + _DOWN)
 
 
 # Workspaces are passed as pairs: where the matrix begins and the length of its rows. The compiler has to hear
@@ -34,15 +66,15 @@ def locate_own(table, tiles, TALL: tl.constexpr, WIDE: tl.constexpr):
 @triton.jit
 def band(workspace, row):
     """An s x r matrix in a workspace."""
-    return workspace + tl.multiple_of(tl.load(row + 2), 128), tl.multiple_of(
-        tl.load(row + 8).to(tl.int32), 128
-    )
+    start = workspace + tl.multiple_of(tl.load(row + _BAND), 128)
+    return start, tl.multiple_of(tl.load(row + _PADDED_R).to(tl.int32), 128)
 
 
 @triton.jit
 def square(workspace, row):
     """An s x s matrix in a workspace."""
-    return workspace + tl.multiple_of(tl.load(row + 3), 64), tl.multiple_of(tl.load(row + 7).to(tl.int32), 64)
+    start = workspace + tl.multiple_of(tl.load(row + _SQUARE), 64)
+    return start, tl.multiple_of(tl.load(row + _PADDED_S).to(tl.int32), 64)
 
 
 @triton.jit
@@ -52,10 +84,10 @@ def at(matrix, i, j):
 
 
 @triton.jit
-def in_memory(address, row, i, k, LAYOUT: tl.constexpr):
+def _in_memory(address, row, i, k, LAYOUT: tl.constexpr):
     """Addresses of rows i and columns k of an s x r matrix in a parameter or its state, and which exist."""
     base = address.to(tl.pointer_type(tl.float32))
-    s, r = tl.load(row + 5).to(tl.int32), tl.load(row + 6).to(tl.int32)
+    s, r = tl.load(row + _S).to(tl.int32), tl.load(row + _R).to(tl.int32)
     if LAYOUT == "aligned":  # rows begin at multiples of 64 bytes
         base = tl.multiple_of(base, 16)
         r = tl.multiple_of(r, 16)
@@ -66,9 +98,21 @@ def in_memory(address, row, i, k, LAYOUT: tl.constexpr):
 
 
 @triton.jit
-def copy_at(ahead, row):
-    """Address of the overdamped step's copy of X."""
-    return ahead.to(tl.int64) + 4 * tl.load(row + 4)
+def configuration_at(row, i, k, LAYOUT: tl.constexpr):
+    """The same of X."""
+    return _in_memory(tl.load(row + _CONFIGURATION), row, i, k, LAYOUT)
+
+
+@triton.jit
+def momentum_at(row, i, k, LAYOUT: tl.constexpr):
+    """The same of P."""
+    return _in_memory(tl.load(row + _MOMENTUM), row, i, k, LAYOUT)
+
+
+@triton.jit
+def ahead_at(ahead, row, i, k, LAYOUT: tl.constexpr):
+    """The same of X_bar, in the overdamped step's float32 copy of the weights."""
+    return _in_memory(ahead.to(tl.int64) + 4 * tl.load(row + _AHEAD), row, i, k, LAYOUT)
 
 
 @triton.jit

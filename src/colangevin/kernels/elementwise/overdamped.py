@@ -1,0 +1,81 @@
+"""The overdamped step of free and circle weights."""
+
+import triton
+import triton.language as tl
+
+from colangevin.kernels.chunks import own_chunk
+from colangevin.kernels.elementwise.circles import read_circle
+from colangevin.kernels.elementwise.rows import (
+    FLAG,
+    POSITION,
+    WEIGHT,
+    block_at,
+    count_step,
+    length_from,
+    noise_key,
+    read_gradient,
+    reals_of,
+    row_of,
+)
+from colangevin.kernels.functions import atan2, extend, normals, sine
+from colangevin.kernels.rates import KICK, NOISE_SCALE, rates_of
+
+__all__ = ["overdamped"]
+
+
+@triton.jit
+def overdamped(
+    table,
+    grads,
+    reals,
+    chunks,
+    flags,
+    rates,
+    COUNTS: tl.constexpr,
+    NOISE: tl.constexpr,
+    VARIES: tl.constexpr,
+    TRUSTED: tl.constexpr,
+    MAXIMIZE: tl.constexpr,
+    weight_type: tl.constexpr,
+    grad_type: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Euler-Maruyama on lines and, with projection, on circles. Arguments as in ``underdamped``."""
+    weight, block = own_chunk(chunks)
+    start = block * BLOCK
+    row = row_of(table, weight)
+    weight_at = block_at(tl.load(row + WEIGHT), start, weight_type, ALIGNED)
+    grad_at = block_at(tl.load(grads + weight), start, grad_type, ALIGNED)
+    position_at = block_at(tl.load(row + POSITION), start, tl.float32, ALIGNED)
+    r, decay = reals_of(reals, weight)
+    rates = rates_of(rates, weight, VARIES)
+    h, sigma = tl.load(rates + KICK), tl.load(rates + NOISE_SCALE)
+
+    i = tl.arange(0, BLOCK)
+    inside = i < length_from(row, start, ALIGNED)
+    grad, finite = read_gradient(grad_at, i, inside, flags + tl.load(row + FLAG), MAXIMIZE)
+    if NOISE:
+        key = extend(noise_key(row), weight * 0)
+    if r > 0:
+        # x and y in units of r: the square of a gradient does not overflow
+        unit = 1.0 / r
+        theta, old, x, y = read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
+        x = x - h * ((grad + decay * theta) * unit)
+        if NOISE:
+            along_theta, along_xi = normals(key, start + i)
+            x = x + sigma * unit * along_theta
+            y = y + sigma * unit * along_xi
+        beta = tl.where(finite, atan2(x, y), old)
+        tl.store(position_at + i, beta, mask=inside)
+        q = r * sine(beta)
+    else:
+        theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
+        q = theta - h * (grad + decay * theta)
+        if NOISE:
+            even, odd = normals(key, start // 2 + tl.arange(0, BLOCK // 2))
+            q = q + sigma * tl.interleave(even, odd)
+    q = tl.where(finite, q, theta)
+    tl.store(weight_at + i, q.to(weight_type), mask=inside)
+    if COUNTS:
+        count_step(row, start)
