@@ -19,13 +19,15 @@ from torch import Tensor
 from colangevin.scratch import scratches
 from colangevin.surroundings import lasting
 
-__all__ = ["normal", "stream", "streams"]
+__all__ = ["FIRST_MULTIPLIER", "INCREMENT", "SECOND_MULTIPLIER", "normal", "stream", "streams"]
+
+#: of SplitMix64: 2^64 / golden ratio
+INCREMENT = 0x9E3779B97F4A7C15
+#: the two multipliers of SplitMix64's finaliser
+FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
+SECOND_MULTIPLIER = 0x94D049BB133111EB
 
 _MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: the increment of SplitMix64
-_FIRST = 0xBF58476D1CE4E5B9  # the two multipliers of its finaliser
-_SECOND = 0x94D049BB133111EB
-
 # Pairs worked on at a time on the CPU: some thirty passes over 1 MB stay in the cache.
 _CHUNK = 1 << 17
 # Up to this many keys Python's integers are quicker than the calls of torch that do all at once.
@@ -34,8 +36,8 @@ _FEW = 32
 
 def _mix(z: int) -> int:
     """The SplitMix64 finaliser of a 64-bit word."""
-    z = ((z ^ (z >> 30)) * _FIRST) & _MASK
-    z = ((z ^ (z >> 27)) * _SECOND) & _MASK
+    z = ((z ^ (z >> 30)) * FIRST_MULTIPLIER) & _MASK
+    z = ((z ^ (z >> 27)) * SECOND_MULTIPLIER) & _MASK
     return z ^ (z >> 31)
 
 
@@ -49,12 +51,12 @@ def stream(seed: int, *words: int) -> int:
     Returns:
         A 64-bit key.
     """
-    return _extend(_mix((seed + _GOLDEN) & _MASK), words)
+    return _extend(_mix((seed + INCREMENT) & _MASK), words)
 
 
 def _extend(key: int, words: Sequence[int]) -> int:
     for word in words:
-        key = _mix((key + (word + 1) * _GOLDEN) & _MASK)
+        key = _mix((key + (word + 1) * INCREMENT) & _MASK)
     return key
 
 
@@ -72,10 +74,10 @@ def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequen
     if sum(map(len, copies)) <= _FEW:
         return [_extend(key, (copy, *words)) for key, each in zip(keys, copies, strict=True) for copy in each]
     counters = [torch.arange(each.start + 1, each.stop + 1, device="cpu") for each in copies]
-    added = [z.mul_(_signed(_GOLDEN)).add_(_signed(key)) for z, key in zip(counters, keys, strict=True)]
+    added = [z.mul_(_signed(INCREMENT)).add_(_signed(key)) for z, key in zip(counters, keys, strict=True)]
     z = _finalise(torch.cat(added))
     for word in words:
-        z = _finalise(z.add_(_signed((word + 1) * _GOLDEN & _MASK)))
+        z = _finalise(z.add_(_signed((word + 1) * INCREMENT & _MASK)))
     return z
 
 
@@ -106,10 +108,10 @@ def normal(
     rows = len(keys)
     if isinstance(keys, Tensor):
         first: Tensor | int = keys.to(device).unsqueeze(1)
-        second = _finalise(keys + _signed(_GOLDEN)).to(device).unsqueeze(1)
+        second = _finalise(keys + _signed(INCREMENT)).to(device).unsqueeze(1)
     else:
         first = _column(keys, device)
-        mixed = [_signed(_mix((key + _GOLDEN) & _MASK)) for key in keys]
+        mixed = [_signed(_mix((key + INCREMENT) & _MASK)) for key in keys]
         second = torch.tensor(mixed, dtype=torch.int64, device=device).unsqueeze(1)
     chunk = max(1, _CHUNK // max(1, rows)) if device.type == "cpu" else max(1, pairs)
     counter = _counters(min(pairs, chunk), device)
@@ -121,7 +123,7 @@ def normal(
         count = min(pairs - start, chunk)
         bits, shifted = scratches(("bits", "shifted"), (rows, count), torch.int64, device)
         u, angle, cosine = scratches(("u", "angle", "cosine"), (rows, count), dtype, device)
-        ahead = _signed((start + skip // 2) * _GOLDEN & _MASK)
+        ahead = _signed((start + skip // 2) * INCREMENT & _MASK)
         torch.add(counter[:, :count], _wrapped(first, ahead), out=bits)
         bits = _finalise(bits, second, shifted)
         # 31 bits for the radius keep u above zero, all 32 for the angle; the tail ends at 6.7 sigma
@@ -137,14 +139,14 @@ def normal(
 def _counters(count: int, device: torch.device) -> Tensor:
     """The first counters times SplitMix64's increment; on the CPU they are made once."""
     if device.type != "cpu" or count > _CHUNK:
-        return torch.arange(count, device=device).mul_(_signed(_GOLDEN)).unsqueeze(0)
+        return torch.arange(count, device=device).mul_(_signed(INCREMENT)).unsqueeze(0)
     return _chunk_of_counters()[:, :count]
 
 
 @functools.cache
 @lasting
 def _chunk_of_counters() -> Tensor:
-    return torch.arange(_CHUNK, device="cpu").mul_(_signed(_GOLDEN)).unsqueeze(0)
+    return torch.arange(_CHUNK, device="cpu").mul_(_signed(INCREMENT)).unsqueeze(0)
 
 
 def _column(words: Sequence[int], device: torch.device) -> Tensor | int:
@@ -163,9 +165,9 @@ def _finalise(z: Tensor, second: Tensor | None = None, shifted: Tensor | None = 
     second = torch.zeros((), dtype=z.dtype, device=z.device) if second is None else second
     shifted = torch.empty_like(z) if shifted is None else shifted
     torch.bitwise_right_shift(z, 30, out=shifted).bitwise_and_((1 << 34) - 1)
-    torch.add(second, z.bitwise_xor_(shifted), alpha=_signed(_FIRST), out=z)
+    torch.add(second, z.bitwise_xor_(shifted), alpha=_signed(FIRST_MULTIPLIER), out=z)
     torch.bitwise_right_shift(z, 27, out=shifted).bitwise_and_((1 << 37) - 1)
-    z.bitwise_xor_(shifted).mul_(_signed(_SECOND))
+    z.bitwise_xor_(shifted).mul_(_signed(SECOND_MULTIPLIER))
     torch.bitwise_right_shift(z, 31, out=shifted).bitwise_and_((1 << 33) - 1)
     return z.bitwise_xor_(shifted)
 

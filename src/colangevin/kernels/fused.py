@@ -14,7 +14,7 @@ from colangevin.integrators.overdamped import Overdamped
 from colangevin.integrators.rates import Scalar, varies
 from colangevin.integrators.underdamped import Underdamped
 from colangevin.kernels.columns import RateRow
-from colangevin.kernels.functions import count_steps
+from colangevin.kernels.counts import count_steps
 from colangevin.kernels.launch import Launch
 from colangevin.optim.entry import Entry
 

@@ -9,9 +9,10 @@ import triton.language as tl
 
 from colangevin.kernels.chunks import own_chunk
 from colangevin.kernels.columns import SphereRow, column, width
-from colangevin.kernels.functions import extend, mix, normals, sincos, wrap
 from colangevin.kernels.letters import LETTER_A, LETTER_B
+from colangevin.kernels.noise import copy_key, draw_key, normals
 from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
+from colangevin.kernels.trigonometry import sincos, wrap
 
 __all__ = ["sphere"]
 
@@ -135,10 +136,13 @@ def sphere(
         grad = -grad
     grad = grad + decay * theta
 
+    if NOISE:
+        step = tl.load(tl.load(line + _STEP).to(tl.pointer_type(tl.int64)))
+        key = copy_key(tl.load(line + _SEED), step, tl.load(line + _PARAMETER), tl.load(line + _COPY))
     if LETTERS == 0:
         x_bar = x - b * (grad * unit)
         if NOISE:
-            x_bar += tl.where(column < n + SLACK, d * unit * _noise(_key(line, 0), element), 0.0)
+            x_bar += tl.where(column < n + SLACK, d * unit * _noise(draw_key(key, 0), element), 0.0)
         x_new = _normalise(x_bar, x)
     else:
         old = tl.load(momentum_at + slot, mask=held, other=0.0)
@@ -160,7 +164,7 @@ def sphere(
                 p = c * p
                 if NOISE:
                     p = _tangent(
-                        x_new, p + tl.where(column < n + SLACK, d * _noise(_key(line, draw), element), 0.0)
+                        x_new, p + tl.where(column < n + SLACK, d * _noise(draw_key(key, draw), element), 0.0)
                     )
                 draw += 1
         tl.store(momentum_at + slot, tl.where(finite, p, old), mask=held)
@@ -169,15 +173,3 @@ def sphere(
     if STORED:
         tl.store(position_at + slot, q_new, mask=held & finite)
     tl.store(weight_at + place, q_new.to(weight_type), mask=here & finite)
-
-
-@triton.jit
-def _key(line, draw):
-    """Key of a draw: seed, step, parameter, copy, segment 0, draw."""
-    key = mix(tl.load(line + _SEED).to(tl.uint64) + 0x9E3779B97F4A7C15)
-    step = tl.load(tl.load(line + _STEP).to(tl.pointer_type(tl.int64)))
-    key = extend(key, step)
-    key = extend(key, tl.load(line + _PARAMETER))
-    key = extend(key, tl.load(line + _COPY))
-    key = extend(key, step * 0)
-    return extend(key, step * 0 + draw)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from colangevin.kernels.functions import asin, sincos
+from colangevin.kernels.trigonometry import asin, sincos
 
 __all__ = ["read_circle"]
 

@@ -17,8 +17,9 @@ from colangevin.kernels.elementwise.rows import (
     reals_of,
     row_of,
 )
-from colangevin.kernels.functions import atan2, extend, normals, sine
+from colangevin.kernels.noise import draw_key, normals
 from colangevin.kernels.rates import KICK, NOISE_SCALE, rates_of
+from colangevin.kernels.trigonometry import atan2, sine
 
 __all__ = ["overdamped"]
 
@@ -56,7 +57,7 @@ def overdamped(
     inside = i < length_from(row, start, ALIGNED)
     grad, finite = read_gradient(grad_at, i, inside, flags + tl.load(row + FLAG), MAXIMIZE)
     if NOISE:
-        key = extend(noise_key(row), weight * 0)
+        key = draw_key(noise_key(row), 0)
     if r > 0:
         # x and y in units of r: the square of a gradient does not overflow
         unit = 1.0 / r

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from colangevin.kernels.columns import LineReals, LineRow, column, width
-from colangevin.kernels.functions import extend, mix
+from colangevin.kernels.noise import copy_key
 
 __all__ = [
     "FLAG",
@@ -50,13 +50,9 @@ def reals_of(reals, weight):
 
 @triton.jit
 def noise_key(row):
-    """Key of a weight's noise in this step: seed, step, parameter, copy, segment 0."""
-    key = mix(tl.load(row + _SEED).to(tl.uint64) + 0x9E3779B97F4A7C15)
+    """Key of a weight's noise in this step."""
     step = tl.load(tl.load(row + _STEP).to(tl.pointer_type(tl.int64)))
-    key = extend(key, step)
-    key = extend(key, tl.load(row + _PARAMETER))
-    key = extend(key, tl.load(row + _COPY))
-    return extend(key, step * 0)
+    return copy_key(tl.load(row + _SEED), step, tl.load(row + _PARAMETER), tl.load(row + _COPY))
 
 
 @triton.jit

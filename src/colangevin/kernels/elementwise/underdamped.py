@@ -18,9 +18,10 @@ from colangevin.kernels.elementwise.rows import (
     reals_of,
     row_of,
 )
-from colangevin.kernels.functions import extend, normals, sine, wrap
 from colangevin.kernels.letters import LETTER_A, LETTER_B
+from colangevin.kernels.noise import draw_key, normals
 from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
+from colangevin.kernels.trigonometry import sine, wrap
 
 __all__ = ["underdamped"]
 
@@ -100,7 +101,7 @@ def underdamped(
             p = c * p
             if NOISE:
                 counter = start // 2 + tl.arange(0, BLOCK // 2)
-                one, two = normals(extend(key, weight * 0 + draw), counter)
+                one, two = normals(draw_key(key, draw), counter)
                 p = p + d * unit * tl.interleave(one, two)
             draw += 1
 

@@ -1,4 +1,4 @@
-"""Device functions shared by the kernels: trigonometry in float32, and the noise of :mod:`colangevin.noise`.
+"""Sine, cosine and their inverses in float32, for angles of moderate size.
 
 Most polynomials are the single-precision ones of the Cephes library (Moshier 1992), good to about an ulp.
 They cost a fraction of the general routines, which also reduce arguments of any size.
@@ -7,13 +7,14 @@ They cost a fraction of the general routines, which also reduce arguments of any
 import triton
 import triton.language as tl
 
-__all__ = ["asin", "atan2", "count_steps", "extend", "mix", "normals", "sincos", "sine", "wrap"]
+__all__ = ["asin", "atan2", "sincos", "sine", "wrap"]
 
 
 @triton.jit
 def _nearest(x):
-    """The whole number nearest to x, as float32 and, in the last bits, as integer, for abs(x) < 2^22."""
-    # 1.5 2^23 leaves no room for a fraction. The units that round and convert would keep the kernels waiting.
+    """The whole number nearest to x, for abs(x) < 2^22: as float32, and in the last bits of an int32."""
+    # A float32 near 1.5 2^23 has no bits for a fraction, so the addition rounds. The GPU's instructions for
+    # rounding and conversion have a lower rate than its additions.
     shifted = x + 12582912.0
     return shifted - 12582912.0, shifted.to(tl.int32, bitcast=True)
 
@@ -22,7 +23,8 @@ def _nearest(x):
 def sincos(x):
     """Sine and cosine of an angle of moderate size, by reduction to [-pi/4, pi/4]."""
     n, quadrant = _nearest(x * 0.6366197723675814)
-    y = x - n * 1.5703125  # pi/2 in three parts (Cody and Waite), so that the difference is exact
+    # pi/2 in three parts (Cody and Waite): n times the first is exact, and so is the difference
+    y = x - n * 1.5703125
     y = y - n * 4.837512969970703e-4
     y = y - n * 7.549789948768648e-8
     z = y * y
@@ -38,13 +40,13 @@ def sincos(x):
 
 @triton.jit
 def sine(x):
-    """Sine alone, by reduction to [-pi/2, pi/2]: half the price of :func:`sincos`, good to two ulps."""
+    """Sine alone, by reduction to [-pi/2, pi/2]. Half the price of ``sincos``, good to two ulps."""
     n, half_turns = _nearest(x * 0.3183098861837907)
     y = x - n * 3.140625
     y = y - n * 9.675025939941406e-4
     y = y - n * 1.5099579897537296e-7
     z = y * y
-    # least relative error on the interval, 6e-9
+    # the polynomial of least relative error on the interval: 6e-9
     p = -1.980960280338e-4 + z * 2.605780446190e-6
     s = y + y * z * (-1.666665955035e-1 + z * (8.333066244500e-3 + z * p))
     return tl.where((half_turns & 1) != 0, -s, s)
@@ -89,43 +91,6 @@ def atan2(y, x):
 
 @triton.jit
 def wrap(angle):
-    """An angle brought into [-pi, pi], or near it from beyond 2^22 turns; one already there stays."""
+    """An angle less whole turns, in [-pi, pi]. From beyond 2^22 turns the result is only smaller."""
     turns, _ = _nearest(angle * 0.15915494309189535)
     return angle - 6.283185307179586 * turns
-
-
-@triton.jit
-def mix(z):
-    """SplitMix64's finaliser."""
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
-    return z ^ (z >> 31)
-
-
-@triton.jit
-def extend(key, word):
-    """The key of a stream with one more word."""
-    return mix(key + (word.to(tl.uint64) + 1) * 0x9E3779B97F4A7C15)
-
-
-@triton.jit
-def normals(key, counter):
-    """The two standard normals of each counter of a stream."""
-    second = mix(key + 0x9E3779B97F4A7C15)
-    z = counter.to(tl.uint64) * 0x9E3779B97F4A7C15 + key
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 + second
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
-    z = z ^ (z >> 31)
-    u = ((z & 0x7FFFFFFF).to(tl.float32) + 0.5) * 4.656612873077393e-10  # 2^-31
-    angle = (z >> 32).to(tl.uint32).to(tl.int32, bitcast=True).to(tl.float32)
-    s, c = sincos(angle * 1.4629180792671596e-09)  # 2 pi 2^-32
-    radius = tl.sqrt(tl.maximum(-2.0 * tl.log(u), 0.0))
-    return radius * c, radius * s
-
-
-@triton.jit
-def count_steps(addresses, n, BLOCK: tl.constexpr):
-    """Add 1 to the step counts at the given addresses."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    steps = tl.load(addresses + i, mask=i < n, other=0).to(tl.pointer_type(tl.int64))
-    tl.store(steps, tl.load(steps, mask=i < n, other=0) + 1, mask=i < n)
