@@ -8,8 +8,7 @@ import torch
 
 pytest.importorskip("triton")
 
-from colangevin import kernels
-from colangevin.kernels import movers, projection
+from colangevin.step.fused import eligible, frame_launches, lines, matrices, spheres, tilings
 
 
 @pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -20,15 +19,15 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return
     if torch.cuda.is_available():
         pytest.skip("Triton compiles for CUDA here")
-    monkeypatch.setattr(kernels, "_INTERPRETED", True)
-    monkeypatch.setattr(movers, "_BLOCK", 64)
-    monkeypatch.setattr(movers, "_TILE", 64)
-    monkeypatch.setattr(projection, "_TILE", 16)
-    monkeypatch.setattr(projection, "_WIDE", 32)
-    monkeypatch.setattr(projection, "_LONG", 16)
-    monkeypatch.setattr(projection, "_SHORT", 16)
+    monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
+    monkeypatch.setattr(lines, "_BLOCK", 64)
+    monkeypatch.setattr(spheres, "_TILE", 64)
+    monkeypatch.setattr(tilings, "_TILE", 16)
+    monkeypatch.setattr(tilings, "_WIDE", 32)
+    monkeypatch.setattr(frame_launches, "_LONG", 16)
+    monkeypatch.setattr(frame_launches, "_SHORT", 16)
+    monkeypatch.setattr(frame_launches, "_NEWTON_SCHULZ", 12)
     # the interpreter cannot multiply bfloat16, and where that holds a number float16 may overflow
-    monkeypatch.setattr(projection, "_PART", torch.float16)
-    monkeypatch.setattr(projection, "_NEWTON_SCHULZ", 12)
+    monkeypatch.setattr(matrices, "_PART", torch.float16)
     with np.errstate(over="ignore", invalid="ignore"):
         yield torch.device("cpu")

@@ -9,16 +9,16 @@ __all__ = ["Launch"]
 
 
 class Launch:
-    """A kernel with its grid and constants; from the second call on, at the cost of the driver's.
+    """A kernel with its grid and constants. From the second call on, a launch costs what the driver's costs.
 
-    Triton looks at every argument of every launch to find the kernel compiled for its like. Here they do not
-    change their kind: tensors of the same dtype that begin at multiples of 16 bytes, of which the address is
-    enough.
+    In every launch Triton inspects each argument to find the kernel compiled for its kind. Here the kinds do
+    not change: every argument is a tensor of the same dtype as before, and begins at a multiple of 16 bytes.
+    So the first call keeps the compiled kernel, and later calls pass addresses only.
 
     Args:
         kernel: the Triton function.
         programs: how many programs to run.
-        constants: its ``tl.constexpr`` arguments and compiler options, by name.
+        constants: its ``tl.constexpr`` and integer arguments and compiler options, by name.
     """
 
     def __init__(self, kernel: Any, programs: int, **constants: Any) -> None:
@@ -31,9 +31,9 @@ class Launch:
     def __call__(self, *arguments: Tensor) -> None:
         """Launch with the arguments that come before the constants."""
         if self._again is not None:
-            # of an address the driver need not be asked where it is
+            # given a tensor, Triton would ask the driver where it lies
             self._again(*[argument.data_ptr() for argument in arguments], *self._trailing)
             return
         compiled = self._kernel[self._grid](*arguments, **self._constants)
-        if isinstance(self._kernel, JITFunction):  # and not Triton's interpreter
+        if isinstance(self._kernel, JITFunction):  # Triton's interpreter compiles nothing
             self._again = compiled[self._grid]

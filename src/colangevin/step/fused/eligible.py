@@ -1,0 +1,81 @@
+"""The one place that decides which parameters take a fused step."""
+
+import functools
+import importlib.util
+
+import torch
+
+from colangevin.constraints import Circle, Free, Orthogonal, Sphere
+from colangevin.integrators.overdamped import Overdamped
+from colangevin.integrators.underdamped import Underdamped
+from colangevin.optim.entry import Entry
+
+__all__ = ["Family", "family", "triton_runs_on"]
+
+#: what parameters have to share to be moved together; the first item names the kernels
+Family = tuple[object, ...]
+
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_WIDEST_ROW = 16384  # entries that the registers of one program hold
+
+
+def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
+    """Which parameters this one moves together with on the device; None when it takes the plain path.
+
+    Args:
+        entry: a parameter with its gradient.
+        dynamics: of its group.
+
+    Returns:
+        A key that parameters moved together share, or None.
+    """
+    weight, grad, constraint = entry.parameter, entry.grad, entry.constraint
+    if not triton_runs_on(weight.device) or not _regular(dynamics):
+        return None
+    if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
+        return None
+    if not weight.is_contiguous():
+        # The kernels walk through memory. In channels_last that is another order of the elements: noise would
+        # fall on other ones, and the state of a sphere with slack is not in that order.
+        dense = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
+        if not dense or dynamics.noisy or isinstance(constraint, Sphere):
+            return None
+    if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
+        return None
+    if isinstance(dynamics, Overdamped) and "momentum" in entry.state:
+        return None
+    letters = None if isinstance(dynamics, Overdamped) else dynamics.splitting
+    common = (letters, weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
+    # Noise is a large part of the cost of the first two families: parameters without it are launched apart.
+    if isinstance(constraint, Free) or (isinstance(constraint, Circle) and _one_radius(constraint, entry)):
+        return ("elementwise", dynamics.noisy, *common)
+    if isinstance(constraint, Sphere) and entry.configuration_shape[1] <= _WIDEST_ROW:
+        return ("sphere", constraint.slack, dynamics.noisy, *common)
+    if isinstance(constraint, Orthogonal):
+        return ("orthogonal", *common)
+    return None
+
+
+def triton_runs_on(device: torch.device) -> bool:
+    """Whether Triton is installed and compiles for a device."""
+    return device.type == "cuda" and _installed()
+
+
+@functools.cache
+def _installed() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def _one_radius(circle: Circle, entry: Entry) -> bool:
+    """Whether all weights of a copy have the same radius."""
+    r = circle.radius
+    return isinstance(r, float) or (
+        r.shape[0] == r.numel() == entry.copies and r.dim() == 1 + len(entry.shape)
+    )
+
+
+def _regular(dynamics: Overdamped | Underdamped) -> bool:
+    """Whether a step takes one gradient, and each of its letters has the same share wherever it stands."""
+    if isinstance(dynamics, Overdamped):
+        return True
+    return dynamics.segments == 1 and len(set(dynamics.splitting.segments[0])) == 3
