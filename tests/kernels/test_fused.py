@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
-from colangevin.optim import plan
+from colangevin.step import plan
 
 STEPS = 3
 # Largest difference after STEPS steps of weights of size 1: a few roundings of float32, or one unit of the
@@ -71,12 +71,12 @@ def run(make, groups, steps: int, *, size: float = 1.0, edit: Callable[[Tensor],
 def compare(monkeypatch, device, make, cases, dtype, tolerance, **options) -> None:
     groups = build(cases, dtype, device)
     fused = run(make, groups, STEPS, **options)
-    assert not fused._plan.buckets
+    assert all(mover.watches for mover in fused._plan.movers)
     with monkeypatch.context() as patch:
         patch.setattr(plan, "family", lambda entry, dynamics: None)
         plain_groups = build(cases, dtype, device)
         plain = run(make, plain_groups, STEPS, **options)
-        assert not plain._plan.fused
+        assert not plain._plan.watching
     for ours, oracle in zip(parameters(groups), parameters(plain_groups), strict=True):
         torch.testing.assert_close(ours, oracle, rtol=0, atol=tolerance[dtype])
         for key, value in plain.state[oracle].items():
@@ -132,7 +132,7 @@ def test_weights_changed_from_outside(monkeypatch, device, name, edit):
 def test_circle_weights_that_nobody_changed_are_not_read(device):
     groups = build([((300,), cl.Circle(0.5))], torch.float32, device)
     optimizer = run(OPTIMIZERS["colud"], groups, 2)
-    assert optimizer._plan.fused[0].trusted
+    assert optimizer._plan.watching[0].trusted
     (weight,) = parameters(groups)
     before = weight.detach().clone()
     weight.data[40] += 0.1  # torch does not count it, and no other weight near by has changed
@@ -160,7 +160,7 @@ def test_unaligned_views(monkeypatch, device):
                 weight.grad = torch.ones_like(weight)
             optimizer.step()
             steps.append(optimizer)
-    assert steps[0]._plan.fused
+    assert steps[0]._plan.watching
     for ours, plain in zip(views, oracle, strict=True):
         torch.testing.assert_close(ours, plain, rtol=0, atol=2e-6)
 
@@ -205,7 +205,7 @@ def test_replicas_are_moved_apart(monkeypatch, device, method, own):
                 for weight in weights:
                     weight.grad = torch.full_like(weight, 0.1)
                 optimizer.step()
-            assert bool(optimizer._plan.buckets) != fuse
+            assert bool(optimizer._plan.looked_at) != fuse
             results.append([weight.detach() for weight in weights])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, rtol=0, atol=3e-5)
@@ -226,7 +226,9 @@ def test_groups_with_numbers_of_their_own_move_in_the_same_launches(monkeypatch,
             optimizer = cl.CoLod(groups, 0.1, seed=3)
         else:
             optimizer = cl.CoLud(groups, 0.1, friction=1.0, seed=3)
-        optimizer.register_step_post_hook(lambda optimizer, *_: launches.append(len(optimizer._plan.fused)))
+        optimizer.register_step_post_hook(
+            lambda optimizer, *_: launches.append(len(optimizer._plan.watching))
+        )
         return optimizer
 
     compare(monkeypatch, device, make, cases, torch.float32, ORTHOGONAL, size=0.3)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
-from colangevin.optim import plan
+from colangevin.step import plan
 
 CONSTRAINTS = (cl.Free(), cl.Circle(0.5), cl.Sphere(2.0), cl.Sphere(2.0, slack=False), cl.Orthogonal())
 each_constraint = pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
@@ -27,7 +27,7 @@ def test_a_parameter_put_in_place_of_another_is_the_one_that_moves(device, const
     old, new = (nn.Parameter(placed(constraint, 6, 4, seed=s).to(device)) for s in (0, 1))
     optimizer = cl.CoLud([{"params": [old], "constraint": constraint}], 0.1, friction=1.0)
     moved(optimizer, old)
-    assert optimizer._plan.fused
+    assert optimizer._plan.watching
     kept, start = old.detach().clone(), new.detach().clone()
     optimizer.param_groups[0]["params"][0] = new
     moved(optimizer, new)
@@ -41,7 +41,7 @@ def test_a_shrunk_parameter_is_not_written_past_its_end(device, constraint):
     weight = nn.Parameter(memory[:8])
     optimizer = cl.CoLod([{"params": [weight], "constraint": constraint}], 0.1, temperature=0.1, seed=0)
     moved(optimizer, weight)
-    assert optimizer._plan.fused
+    assert optimizer._plan.watching
     optimizer.state.clear()
     weight.data = memory[:4]
     if isinstance(constraint, cl.Orthogonal):
@@ -89,7 +89,7 @@ def test_gradients_along_the_normal_stay_on_the_manifold(device, size, shape, sp
     for _ in range(3):
         weight.grad = size * weight.detach()
         optimizer.step()
-    assert optimizer._plan.fused
+    assert optimizer._plan.watching
     assert cl.diagnostics.violation(optimizer).popitem()[1] <= 1e-5
 
 

@@ -11,7 +11,8 @@ from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
 from colangevin.step.blocks import Blocks, walkable
 from colangevin.step.entry import Entry
-from colangevin.step.fused.eligible import family, fused_mover
+from colangevin.step.fused.eligible import family
+from colangevin.step.fused.families import fused_mover
 from colangevin.step.mover import Mover
 from colangevin.step.plain import Plain
 

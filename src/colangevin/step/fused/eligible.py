@@ -2,24 +2,25 @@
 
 import functools
 import importlib.util
+import math
 
 import torch
 
-from colangevin.constraints import Circle, Free, Orthogonal, Sphere
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.underdamped import Underdamped
-from colangevin.optim.entry import Entry
+from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
+from colangevin.constraints.radius import Radius
+from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.step.entry import Entry
 
 __all__ = ["Family", "family", "triton_runs_on"]
 
-#: what parameters have to share to be moved together; the first item names the kernels
+#: what parameters have to share to be moved together; the first item is the form of their manifolds
 Family = tuple[object, ...]
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _WIDEST_ROW = 16384  # entries that the registers of one program hold
 
 
-def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
+def family(entry: Entry, dynamics: Dynamics) -> Family | None:
     """Which parameters this one moves together with on the device; None when it takes the plain path.
 
     Args:
@@ -29,8 +30,8 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
     Returns:
         A key that parameters moved together share, or None.
     """
-    weight, grad, constraint = entry.parameter, entry.grad, entry.constraint
-    if not triton_runs_on(weight.device) or not _regular(dynamics):
+    weight, grad, form = entry.parameter, entry.grad, entry.form
+    if form is None or not triton_runs_on(weight.device) or not _regular(dynamics):
         return None
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         return None
@@ -38,7 +39,7 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
         # The kernels walk through memory. In channels_last that is another order of the elements: noise would
         # fall on other ones, and the state of a sphere with slack is not in that order.
         dense = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
-        if not dense or dynamics.noisy or isinstance(constraint, Sphere):
+        if not dense or dynamics.noisy or isinstance(form, SphereForm):
             return None
     if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
         return None
@@ -47,12 +48,12 @@ def family(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | None:
     letters = None if isinstance(dynamics, Overdamped) else dynamics.splitting
     common = (letters, weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
     # Noise is a large part of the cost of the first two families: parameters without it are launched apart.
-    if isinstance(constraint, Free) or (isinstance(constraint, Circle) and _one_radius(constraint, entry)):
-        return ("elementwise", dynamics.noisy, *common)
-    if isinstance(constraint, Sphere) and entry.configuration_shape[1] <= _WIDEST_ROW:
-        return ("sphere", constraint.slack, dynamics.noisy, *common)
-    if isinstance(constraint, Orthogonal):
-        return ("orthogonal", *common)
+    if isinstance(form, ElementwiseForm) and (form.radius is None or _one_a_copy(form.radius, entry)):
+        return (ElementwiseForm, dynamics.noisy, *common)
+    if isinstance(form, SphereForm) and entry.configuration_shape[1] <= _WIDEST_ROW:
+        return (SphereForm, form.slack, dynamics.noisy, *common)
+    if isinstance(form, OrthogonalForm):
+        return (OrthogonalForm, *common)
     return None
 
 
@@ -66,15 +67,14 @@ def _installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def _one_radius(circle: Circle, entry: Entry) -> bool:
+def _one_a_copy(radius: Radius, entry: Entry) -> bool:
     """Whether all weights of a copy have the same radius."""
-    r = circle.radius
-    return isinstance(r, float) or (
-        r.shape[0] == r.numel() == entry.copies and r.dim() == 1 + len(entry.shape)
-    )
+    shape = radius.shape
+    one_each = math.prod(shape) == entry.copies and shape[:1] == (entry.copies,)
+    return radius.uniform or (one_each and len(shape) == 1 + len(entry.shape))
 
 
-def _regular(dynamics: Overdamped | Underdamped) -> bool:
+def _regular(dynamics: Dynamics) -> bool:
     """Whether a step takes one gradient, and each of its letters has the same share wherever it stands."""
     if isinstance(dynamics, Overdamped):
         return True

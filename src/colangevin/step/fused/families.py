@@ -2,20 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from colangevin.optim.entry import Entry
-from colangevin.step.fused.eligible import Family
+from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
+from colangevin.step.entry import Entry
 
 if TYPE_CHECKING:
-    from colangevin.step.fused.mover import Fused
+    from colangevin.step.fused.fused import Fused
 
-__all__ = ["mover"]
+__all__ = ["fused_mover"]
 
 
-def mover(kind: Family, entries: list[Entry]) -> "Fused":
+def fused_mover(entries: list[Entry]) -> "Fused":
     """The launches for parameters of one family.
 
     Args:
-        kind: the family, as :func:`colangevin.step.fused.eligible.family` names it.
         entries: its parameters.
 
     Returns:
@@ -27,8 +26,8 @@ def mover(kind: Family, entries: list[Entry]) -> "Fused":
     from colangevin.step.fused.spheres import SphereMover
 
     movers: dict[object, type[ElementwiseMover | SphereMover | OrthogonalMover]] = {
-        "elementwise": ElementwiseMover,
-        "sphere": SphereMover,
-        "orthogonal": OrthogonalMover,
+        ElementwiseForm: ElementwiseMover,
+        SphereForm: SphereMover,
+        OrthogonalForm: OrthogonalMover,
     }
-    return movers[kind[0]](entries)
+    return movers[type(entries[0].form)](entries)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from colangevin.errors import NonFiniteError
-from colangevin.optim.entry import Entry
+from colangevin.step.entry import Entry
 from colangevin.step.fused.uploads import Uploads
 
 __all__ = ["Flags"]
@@ -31,6 +31,11 @@ class Flags:
         self._on_host: Tensor = torch.zeros(
             len(entries), dtype=torch.int32, device="cpu", pin_memory=self._cuda
         )
+
+    @property
+    def pending(self) -> bool:
+        """Whether there may be something to raise."""
+        return self._arrived is not None or not self._cuda
 
     def send(self) -> None:
         """Count a step. Every few steps send the flags to the host, unless a graph is being recorded."""

@@ -5,12 +5,12 @@ import math
 import torch
 from torch import Tensor
 
-from colangevin.optim.entry import Entry
-from colangevin.step.fused.form import Form
+from colangevin.step.entry import Entry
+from colangevin.step.fused.fused import Fused
 from colangevin.step.fused.lines import Lines
 from colangevin.step.fused.matrices import Matrices
 from colangevin.step.fused.memory import address
-from colangevin.step.fused.mover import Fused
+from colangevin.step.fused.pattern import Pattern
 from colangevin.step.fused.tilings import Matrix
 
 __all__ = ["OrthogonalMover"]
@@ -19,7 +19,7 @@ __all__ = ["OrthogonalMover"]
 class OrthogonalMover(Fused):
     """Orthogonality: momenta by the elementwise kernels, drift and projections by the matrix kernels."""
 
-    def tabulate(self, form: Form) -> None:
+    def tabulate(self, pattern: Pattern) -> None:
         # X lies in the weight, or in its float32 copy in the state
         places = [entry.state.get("position", entry.parameter) for entry in self.entries]
         matrices = [
@@ -28,7 +28,7 @@ class OrthogonalMover(Fused):
             for matrix in _matrices(entry, place)
         ]
         overdamped = "momentum" not in self.entries[0].state
-        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=form.varies)
+        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=pattern.varies)
         if overdamped:
             places = self._copies(places)
         self.lines = Lines(self, places, counts=False)
@@ -45,37 +45,37 @@ class OrthogonalMover(Fused):
             first += entry.copies
         return self.copies
 
-    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
+    def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         stored = [entry for entry in self.entries if "position" in entry.state]
-        for entry in stored:  # as Constraint.reconcile, without asking the device whether there is an edit
+        for entry in stored:  # as Manifold.reconcile, without asking the device whether there is an edit
             position = entry.state["position"]
             edited = position.to(entry.parameter.dtype) != entry.parameter
             position.copy_(torch.where(edited, entry.parameter.to(position.dtype), position))
-        if form.letters:
-            self._underdamped(form, grads, rates)
+        if pattern.letters:
+            self._underdamped(pattern, grads, rates)
         else:
             torch._foreach_copy_(self.copies, self.flat)
-            self.lines(form, grads, rates, ())
+            self.lines(pattern, grads, rates, ())
             self.matrices.drift(rates, self.ahead)
         if stored:
             weights = [entry.parameter for entry in stored]
             torch._foreach_copy_(weights, [entry.state["position"] for entry in stored])
 
-    def _underdamped(self, form: Form, grads: Tensor, rates: Tensor) -> None:
-        """Follow runs of O and B without projection. The next A, or the end of the step, projects the momenta."""
+    def _underdamped(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
+        """Follow runs of O and B without projection; the next A, or the end, projects the momenta."""
         run: list[tuple[str, float]] = []
         draws = 0
-        for letter in form.letters:
+        for letter in pattern.letters:
             if letter[0] != "A":
                 run.append(letter)
                 continue
             if run:
-                self.lines(form, grads, rates, run, draws)
+                self.lines(pattern, grads, rates, run, draws)
             draws += sum(name == "O" for name, _ in run)
             run = []
             self.matrices.drift(rates)
         if run:
-            self.lines(form, grads, rates, run, draws)
+            self.lines(pattern, grads, rates, run, draws)
             self.matrices.tangent(rates)
 
 

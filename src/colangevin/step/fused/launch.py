@@ -1,11 +1,12 @@
 """A kernel that is launched again and again with arguments of the same kind."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 from triton.runtime.jit import JITFunction
 
-__all__ = ["Launch"]
+__all__ = ["Launch", "Sequel", "run"]
 
 
 class Launch:
@@ -37,3 +38,19 @@ class Launch:
         compiled = self._kernel[self._grid](*arguments, **self._constants)
         if isinstance(self._kernel, JITFunction):  # Triton's interpreter compiles nothing
             self._again = compiled[self._grid]
+
+
+#: launches of one kernel, one for each shape of its tiles with the table of those tiles, and their arguments
+Sequel = tuple[list[tuple[Launch, Tensor]], tuple[Tensor, ...]]
+
+
+def run(table: Tensor, sequels: Sequence[Sequel]) -> None:
+    """Launch one kernel after the other over the rows of a table.
+
+    Args:
+        table: first argument of each kernel; the table of its tiles is the second.
+        sequels: the kernels in their order, each with the arguments that follow.
+    """
+    for launches, arguments in sequels:
+        for launch, tiles in launches:
+            launch(table, tiles, *arguments)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Circle
+from colangevin.constraints.forms import ElementwiseForm
 from colangevin.kernels.columns import ChunkRow, LineReals, LineRow
 from colangevin.kernels.elementwise.overdamped import overdamped
 from colangevin.kernels.elementwise.underdamped import underdamped
 from colangevin.kernels.letters import encoded
-from colangevin.optim.entry import Entry
-from colangevin.step.fused.form import Form, Letters
+from colangevin.step.entry import Entry
+from colangevin.step.fused.fused import Fused
 from colangevin.step.fused.launch import Launch
 from colangevin.step.fused.memory import TYPES, address
-from colangevin.step.fused.mover import Fused
+from colangevin.step.fused.pattern import Letters, Pattern
 from colangevin.step.fused.rates import copy_values
 
 __all__ = ["ElementwiseMover", "Lines"]
@@ -63,18 +63,20 @@ class Lines:
         }
         self._launches: dict[object, Launch] = {}
 
-    def __call__(self, form: Form, grads: Tensor, rates: Tensor, letters: Letters, draw: int = 0) -> None:
+    def __call__(
+        self, pattern: Pattern, grads: Tensor, rates: Tensor, letters: Letters, draw: int = 0
+    ) -> None:
         """Follow letters with every weight, or take the overdamped step if there are none.
 
         Args:
-            form: of the whole step.
+            pattern: of the whole step.
             grads: addresses of the gradients.
             rates: of the step.
             letters: those of this launch.
             draw: how many Os of the step came in launches before.
         """
         mover = self._mover
-        key = (tuple(letters), draw, form.noisy, form.varies, mover.trusted, mover.gradients_aligned)
+        key = (tuple(letters), draw, pattern.noisy, pattern.varies, mover.trusted, mover.gradients_aligned)
         launch = self._launches.get(key)
         if launch is None:
             launch = self._launches[key] = self._compose(*key)
@@ -114,8 +116,9 @@ def _rows(entry: Entry, weight: Tensor, flag: int, counts: bool) -> list[LineRow
 
 def _reals(entry: Entry) -> list[LineReals]:
     """Radius and weight decay of each copy of a parameter."""
-    radius = entry.constraint.radius if isinstance(entry.constraint, Circle) else 0.0
-    radii = [radius] * entry.copies if isinstance(radius, float) else radius.flatten().tolist()
+    radius = entry.form.radius if isinstance(entry.form, ElementwiseForm) else None
+    value = 0.0 if radius is None else radius.value
+    radii = [value] * entry.copies if isinstance(value, float) else value.flatten().tolist()
     decays = copy_values(entry.group["weight_decay"], entry.copies)
     return [LineReals(radius=r, decay=decay) for r, decay in zip(radii, decays, strict=True)]
 
@@ -123,10 +126,10 @@ def _reals(entry: Entry) -> list[LineReals]:
 class ElementwiseMover(Fused):
     """Free and circle parameters: one launch."""
 
-    def tabulate(self, form: Form) -> None:
+    def tabulate(self, pattern: Pattern) -> None:
         # with noise every program reads the step count, so none of them may change it
-        self.counts = form.noisy
-        self.lines = Lines(self, [entry.parameter for entry in self.entries], counts=not form.noisy)
+        self.counts = pattern.noisy
+        self.lines = Lines(self, [entry.parameter for entry in self.entries], counts=not pattern.noisy)
 
-    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
-        self.lines(form, grads, rates, form.letters)
+    def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
+        self.lines(pattern, grads, rates, pattern.letters)

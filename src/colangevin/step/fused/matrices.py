@@ -10,7 +10,8 @@ from torch import Tensor
 
 from colangevin.constraints import solves
 from colangevin.kernels.columns import MatrixRow
-from colangevin.step.fused.frame_launches import FrameLaunches, Launches
+from colangevin.step.fused.frame_launches import FrameLaunches
+from colangevin.step.fused.launch import Sequel, run
 from colangevin.step.fused.tilings import Matrix
 from colangevin.step.fused.uploads import Uploads
 
@@ -68,10 +69,6 @@ class Matrices:
         self._device = upload.device
         self._launches = FrameLaunches(matrices, upload, overdamped=overdamped, varies=varies)
 
-    def _run(self, launches: Launches, *arguments: Tensor) -> None:
-        for launch, tiles in launches:
-            launch(self._table, tiles, *arguments)
-
     def _parts(self, count: int, size: int, *, fine: bool = False) -> list[Tensor]:
         return list(torch.empty(count, size, dtype=_FINE_PART if fine else _PART, device=self._device))
 
@@ -82,14 +79,17 @@ class Matrices:
             rates: of the step. A kernel shared with :meth:`drift` reads them; the projection has no use for
                 them.
         """
-        run, launches = self._run, self._launches
+        launches = self._launches
         parts = self._parts(4, self._band_size)  # of X and P
         K, *rest = torch.empty(4, self._square_size, device=self._device)
         S_high, S_low, *D = self._parts(4, self._square_size)
-        run(launches.split, parts[0], *parts)  # without an X_bar, whose place any tensor may take
-        run(launches.inner, *parts, K, K)  # without G
-        run(launches.halves, K, rates, *rest, S_high, S_low, *D)
-        run(launches.tangent, *parts[:2], S_high, S_low)
+        sequels: list[Sequel] = [
+            (launches.split, (parts[0], *parts)),  # without an X_bar, whose place any tensor may take
+            (launches.inner, (*parts, K, K)),  # without G
+            (launches.halves, (K, rates, *rest, S_high, S_low, *D)),
+            (launches.tangent, (*parts[:2], S_high, S_low)),
+        ]
+        run(self._table, sequels)
 
     def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
         """Move along the projected momenta and land on the manifold, or land from given points.
@@ -98,7 +98,7 @@ class Matrices:
             rates: of the step.
             ahead: the overdamped step's X_bar, laid out as the weights are.
         """
-        run, launches = self._run, self._launches
+        launches = self._launches
         momentum = ahead is None
         if ahead is None:
             ahead = rates  # no kernel reads it
@@ -119,21 +119,28 @@ class Matrices:
         size, size_at = sizes[-1], list(sizes)
         size_at[0].fill_(float("inf"))  # the residual before the start, which any first residual improves on
 
-        run(launches.split, ahead, *parts)
-        run(launches.products, *parts, K, G)
-        run(launches.halves, K, rates, S, A, B, *U, *D)
-        run(launches.gram, G, S, B, *U, *D, rates, E, *M, size_at[1], bound)
+        sequels: list[Sequel] = [
+            (launches.split, (ahead, *parts)),
+            (launches.products, (*parts, K, G)),
+            (launches.halves, (K, rates, S, A, B, *U, *D)),
+            (launches.gram, (G, S, B, *U, *D, rates, E, *M, size_at[1], bound)),
+        ]
         for k in range(launches.apart):
-            run(launches.quasi_newton, E, B, *M, *spare, *size_at[k : k + 3])
+            sequels.append((launches.quasi_newton, (E, B, *M, *spare, *size_at[k : k + 3])))
             M, spare = spare, M
-        run(launches.to_the_end, E, B, *M, *spare, sizes[launches.apart :], arrivals)
+        sequels += [
+            (launches.to_the_end, (E, B, *M, *spare, sizes[launches.apart :], arrivals)),
+            (launches.polar, (E, bound, size, *factors, polar_sizes, polar_arrivals)),
+            (launches.choose, (K, *M[:2], factors[1], bound, size, S, A, rates, arrived, *U, *Z, *D)),
+        ]
+        if momentum:
+            sequels.append((launches.arrival, (K, G, arrived, *U, *Z, *D, size, rates, S, L, *extents)))
+        sequels += [
+            (launches.land, (ahead, *parts, *U, *Z, size, rates, *landed)),
+            (launches.examine, (*landed, E, E_high, last)),
+            (launches.correction, (E, E_high, last, C, S, L, *extents, size, rates, *T, T_unit)),
+            (launches.correct, (*landed, C, *T, T_unit, last)),
+        ]
+        run(self._table, sequels)
         for total in solves.totals("Orthogonal", self._device):
             launches.count(sizes[1:], total)
-        run(launches.polar, E, bound, size, *factors, polar_sizes, polar_arrivals)
-        run(launches.choose, K, *M[:2], factors[1], bound, size, S, A, rates, arrived, *U, *Z, *D)
-        if momentum:
-            run(launches.arrival, K, G, arrived, *U, *Z, *D, size, rates, S, L, *extents)
-        run(launches.land, ahead, *parts, *U, *Z, size, rates, *landed)
-        run(launches.examine, *landed, E, E_high, last)
-        run(launches.correction, E, E_high, last, C, S, L, *extents, size, rates, *T, T_unit)
-        run(launches.correct, *landed, C, *T, T_unit, last)

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.rates import Scalar, varies
+from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics.rates import Scalar, varies
 from colangevin.kernels.columns import RateRow
-from colangevin.step.fused.form import Dynamics
 from colangevin.step.fused.uploads import Uploads
 
 __all__ = ["Rates", "copy_values"]
@@ -29,7 +28,8 @@ class Rates:
     def __init__(self, upload: Uploads) -> None:
         self._upload = upload
         self._steps: list[tuple[Dynamics, int]] = []
-        self._kept: Tensor | None = None
+        #: the table, where it is the same in every step
+        self.kept: Tensor | None = None
 
     def follow(self, steps: list[tuple[Dynamics, int]]) -> None:
         """Take the numbers of other dynamics from now on.
@@ -38,18 +38,18 @@ class Rates:
             steps: dynamics of each parameter, and how many copies the parameter has; one pair with one copy
                 where all share a row.
         """
-        self._steps, self._kept = steps, None
+        self._steps, self.kept = steps, None
 
     def table(self) -> Tensor:
         """The table on the device: a row for each copy."""
-        if self._kept is not None:
-            return self._kept
+        if self.kept is not None:
+            return self.kept
         rows = [(_letter_rates(dynamics), copies) for dynamics, copies in self._steps]
         if any(isinstance(value, Tensor) for row, _ in rows for value in row):
             tables = [self._on_device(row, copies) for row, copies in rows]
             return tables[0] if len(tables) == 1 else torch.cat(tables)
-        self._kept = self._upload([row for row, copies in rows for _ in range(copies)], torch.float32)
-        return self._kept
+        self.kept = self._upload([row for row, copies in rows for _ in range(copies)], torch.float32)
+        return self.kept
 
     def _on_device(self, row: Sequence[Scalar], copies: int) -> Tensor:
         """Rates of which some lie in tensors, in a row for each copy."""

@@ -4,15 +4,15 @@ import torch
 import triton
 from torch import Tensor
 
-from colangevin.constraints import Sphere
+from colangevin.constraints.forms import SphereForm
 from colangevin.kernels.columns import ChunkRow, SphereRow
 from colangevin.kernels.letters import encoded
 from colangevin.kernels.sphere import sphere
-from colangevin.optim.entry import Entry
-from colangevin.step.fused.form import Form
+from colangevin.step.entry import Entry
+from colangevin.step.fused.fused import Fused
 from colangevin.step.fused.launch import Launch
 from colangevin.step.fused.memory import TYPES, address
-from colangevin.step.fused.mover import Fused
+from colangevin.step.fused.pattern import Pattern
 from colangevin.step.fused.rates import copy_values
 
 __all__ = ["SphereMover"]
@@ -23,7 +23,7 @@ _TILE = 1024  # entries that a program works on, unless one row has more
 class SphereMover(Fused):
     """Sphere parameters, all with slack or all without: one launch for each width of rows."""
 
-    def tabulate(self, form: Form) -> None:
+    def tabulate(self, pattern: Pattern) -> None:
         rows: list[SphereRow] = []
         decays: list[float] = []
         chunks: dict[tuple[int, bool], list[ChunkRow]] = {}
@@ -41,28 +41,26 @@ class SphereMover(Fused):
         self.table = self.upload(rows, torch.int64)
         self.decays = self.upload(decays, torch.float32)
         self.launches = [
-            (self._compose(form, len(tiles), width, aligned), self.upload(tiles, torch.int32))
+            (self._compose(pattern, len(tiles), width, aligned), self.upload(tiles, torch.int32))
             for (width, aligned), tiles in chunks.items()
         ]
 
     def _radii(self, entry: Entry) -> Tensor:
         """A radius for each row of each copy of a parameter, on the device."""
-        assert isinstance(entry.constraint, Sphere)
-        radius = torch.as_tensor(entry.constraint.radius, dtype=torch.float32)
+        radius = torch.as_tensor(_form(entry).radius.value, dtype=torch.float32)
         rows = entry.configuration_shape[0]
         return self.upload(radius.expand(entry.copies, rows).tolist(), torch.float32)
 
-    def _compose(self, form: Form, programs: int, width: int, aligned: bool) -> Launch:
+    def _compose(self, pattern: Pattern, programs: int, width: int, aligned: bool) -> Launch:
         first = self.entries[0]
-        assert isinstance(first.constraint, Sphere)
         return Launch(
             sphere,
             programs,
-            LETTERS=encoded(letter for letter, _ in form.letters),
-            COUNT=len(form.letters),
-            NOISE=form.noisy,
-            VARIES=form.varies,
-            SLACK=int(first.constraint.slack),
+            LETTERS=encoded(letter for letter, _ in pattern.letters),
+            COUNT=len(pattern.letters),
+            NOISE=pattern.noisy,
+            VARIES=pattern.varies,
+            SLACK=int(_form(first).slack),
             STORED="position" in first.state,
             MAXIMIZE=bool(first.group["maximize"]),
             weight_type=TYPES[first.parameter.dtype],
@@ -73,9 +71,14 @@ class SphereMover(Fused):
             num_warps=max(4, min(16, width // 256)),
         )
 
-    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
+    def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         for launch, chunks in self.launches:
             launch(self.table, grads, self.decays, chunks, self.flags.table, rates)
+
+
+def _form(entry: Entry) -> SphereForm:
+    assert isinstance(entry.form, SphereForm)
+    return entry.form
 
 
 def _rows_at_a_time(width: int) -> int:
@@ -85,9 +88,8 @@ def _rows_at_a_time(width: int) -> int:
 
 def _rows(entry: Entry, radii: Tensor, flag: int) -> list[SphereRow]:
     """A row of the table for each copy of a parameter."""
-    assert isinstance(entry.constraint, Sphere)
     count, held = entry.configuration_shape
-    slack, state = entry.constraint.slack, entry.state
+    slack, state = _form(entry).slack, entry.state
     n = held - int(slack)
     padded = [state[key] for key in ("momentum", "position") if key in state and slack]
     stride = padded[0].stride(-2) if padded else held

@@ -23,7 +23,7 @@ class Matrix:
 
     @property
     def layout(self) -> str:
-        """How X lies in memory: "tall" is its transpose; "aligned" is "wide" with rows of 16, 32, … numbers."""
+        """How X lies in memory: "tall" is its transpose; "aligned" is "wide" with rows of 16 k numbers."""
         if self.rows > self.columns:
             return "tall"
         aligned = self.columns % 16 == 0 and self.configuration % 16 == 0 and self.momentum % 16 == 0

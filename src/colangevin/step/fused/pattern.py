@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colangevin.integrators.overdamped import Overdamped
-from colangevin.integrators.underdamped import Underdamped
+from colangevin.dynamics import Dynamics, Overdamped
 
-__all__ = ["Dynamics", "Form", "Letters", "form_of"]
+__all__ = ["Letters", "Pattern", "pattern_of"]
 
-Dynamics = Overdamped | Underdamped
 #: of a splitting, each with its share of the step
 Letters = Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True)
-class Form:
-    """The form of a step: a change of it takes other launches, a change of numbers does not.
+class Pattern:
+    """The pattern of a step: a change of it takes other launches, a change of numbers does not.
 
     Attributes:
         letters: of the splitting; none for the overdamped step.
@@ -28,17 +26,17 @@ class Form:
     varies: bool
 
 
-def form_of(dynamics: Sequence[Dynamics]) -> Form:
-    """The form of dynamics that share a splitting.
+def pattern_of(dynamics: Sequence[Dynamics]) -> Pattern:
+    """The pattern of dynamics that share a splitting.
 
     Args:
         dynamics: of each parameter.
 
     Returns:
-        Their form.
+        Their pattern.
     """
     first = dynamics[0]
-    return Form(
+    return Pattern(
         letters=() if isinstance(first, Overdamped) else first.splitting.segments[0],
         noisy=any(each.noisy for each in dynamics),
         varies=first.varies or any(each is not first for each in dynamics),

@@ -1,27 +1,29 @@
 """What the families of fused steps share: one set of launches for many parameters, and its tables."""
 
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from colangevin.integrators.rates import Scalar
+from colangevin.dynamics import Dynamics
+from colangevin.dynamics.rates import Scalar
 from colangevin.kernels.counts import count_steps
-from colangevin.optim.entry import Entry
+from colangevin.step.entry import Entry
 from colangevin.step.fused.flags import Flags
-from colangevin.step.fused.form import Dynamics, Form, form_of
 from colangevin.step.fused.launch import Launch
+from colangevin.step.fused.pattern import Pattern, pattern_of
 from colangevin.step.fused.rates import Rates
 from colangevin.step.fused.uploads import Uploads
+from colangevin.step.mover import Mover
 
 __all__ = ["Fused"]
 
 
-class Fused(ABC):
-    """Parameters that one set of launches moves.
+class Fused(Mover):
+    """Parameters that one set of launches moves, without waiting for the device.
 
     A family of kernels implements :meth:`tabulate` and :meth:`launch`.
 
@@ -29,14 +31,16 @@ class Fused(ABC):
         entries: the parameters; all of one device, dtype of weight, dtype of gradient and splitting.
     """
 
+    watches = True
+
     #: whether torch counts no write of a parameter by others since the last step
     trusted = False
 
-    #: whether :meth:`advance` adds 1 to the step counts; else :meth:`launch` does
+    #: whether :meth:`finish` adds 1 to the step counts; else :meth:`launch` does
     counts = True
 
     def __init__(self, entries: list[Entry]) -> None:
-        self.entries = entries
+        super().__init__(entries)
         self.device = entries[0].parameter.device
         self.upload = Uploads(self.device)
         self.flags = Flags(entries, self.upload)
@@ -54,34 +58,49 @@ class Fused(ABC):
     # ---- what a family of kernels says -----------------------------------------------------------
 
     @abstractmethod
-    def tabulate(self, form: Form) -> None:
+    def tabulate(self, pattern: Pattern) -> None:
         """Write the tables anew: an address, a seed or a weight decay has changed.
 
         Gradients are in a table of their own, which is not rewritten here.
         """
 
     @abstractmethod
-    def launch(self, form: Form, grads: Tensor, rates: Tensor) -> None:
+    def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
 
     # ---- the step --------------------------------------------------------------------------------
 
-    def advance(self, dynamics: Sequence[Dynamics]) -> None:
-        """Move every parameter by one step, without waiting for the device.
+    def check(self) -> None:
+        """Raise when the gradient of an earlier step is known to have held NaN or Inf.
 
-        Args:
-            dynamics: of every group; the same object as in the last step means the same dynamics.
+        Raises:
+            NonFiniteError: naming the first parameter.
         """
+        if self.flags.pending:
+            self.flags.raise_if_set()
+
+    def edited(self) -> list[Entry]:
+        versions = [parameter._version for parameter in self._parameters]
+        self._seen = versions
+        # a captured step is replayed, and torch counts no write between two replays
+        self.trusted = versions == self._versions and not self._capturing()
+        if versions == self._versions:
+            return []
+        if not self._versions:
+            return self.entries
+        return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
+
+    def prepare(self, dynamics: Sequence[Dynamics], segment: int, *, compiling: bool) -> None:
         if dynamics is not self._dynamics:
             self._follow(dynamics)
         if self._moved():
             for entry in self.entries:
-                self._prepare(entry, momentum=bool(self._form.letters))
-            steps = [entry.counter.data_ptr() for entry in self.entries]
+                self._make_state(entry)
             self._held = [tensor for entry in self.entries for tensor in entry.state.values()]
+            steps = [entry.state["step"].data_ptr() for entry in self.entries]
             self._steps = self.upload(steps, torch.int64)
             self._count = Launch(count_steps, -(-len(steps) // 128), n=len(steps), BLOCK=128)
-            self.tabulate(self._form)
+            self.tabulate(self._pattern)
             self.trusted = False
         gradients = [entry.grad.data_ptr() for entry in self.entries]
         if gradients != self._gradients:
@@ -89,7 +108,12 @@ class Fused(ABC):
             addresses = self._gradient_addresses()
             self.gradients_aligned = all(address % 16 == 0 for address in addresses)
             self._grads = self.upload(addresses, torch.int64)
-        self.launch(self._form, self._grads, self._rates.table())
+
+    def advance(self) -> None:
+        rates = self._rates.kept
+        self.launch(self._pattern, self._grads, self._rates.table() if rates is None else rates)
+
+    def finish(self) -> None:
         if self.counts:
             self._count(self._steps)
         torch.autograd.graph.increment_version(self._parameters)
@@ -97,11 +121,11 @@ class Fused(ABC):
         self.flags.send()
 
     def _follow(self, dynamics: Sequence[Dynamics]) -> None:
-        """Take form and rates from other dynamics than in the last step."""
+        """Take pattern and rates from other dynamics than in the last step."""
         self._dynamics = dynamics
-        steps = [(dynamics[entry.position], entry.copies) for entry in self.entries]
-        self._form = form_of([each for each, _ in steps])
-        self._rates.follow(steps if self._form.varies else [(steps[0][0], 1)])
+        steps = [(dynamics[entry.group_index], entry.copies) for entry in self.entries]
+        self._pattern = pattern_of([each for each, _ in steps])
+        self._rates.follow(steps if self._pattern.varies else [(steps[0][0], 1)])
 
     def _moved(self) -> bool:
         """Whether something the tables name has moved or changed since they were written."""
@@ -120,38 +144,19 @@ class Fused(ABC):
             addresses += [entry.grad.data_ptr() + copy * length for copy in range(entry.copies)]
         return addresses
 
-    @staticmethod
-    def _prepare(entry: Entry, *, momentum: bool) -> None:
+    def _make_state(self, entry: Entry) -> None:
         """Make a position or momentum that is missing; a position is lifted as on the plain path."""
-        if entry.constraint.keeps_position(entry.parameter.dtype) and "position" not in entry.state:
+        if entry.stored and "position" not in entry.state:
             q = entry.configuration()
             entry.allocate("position").copy_(q.reshape(entry.state_shape))
-        if momentum:
+        if self._pattern.letters:
             entry.allocate("momentum")
         for key in entry.state.keys() & {"momentum", "position"}:
             entry.align(key)
+        entry.begin_count()
 
-    # ---- between steps ---------------------------------------------------------------------------
-
-    def touched(self) -> list[Entry]:
-        """Entries whose parameter others wrote since the last step, as far as torch counts writes."""
-        versions = [parameter._version for parameter in self._parameters]
-        self._seen = versions
-        # a captured step is replayed, and torch counts no write between two replays
-        self.trusted = versions == self._versions and not self.upload.capturing
-        if versions == self._versions:
-            return []
-        if not self._versions:
-            return self.entries
-        return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
-
-    def raise_if_flagged(self) -> None:
-        """Raise when the gradient of an earlier step is known to have held NaN or Inf.
-
-        Raises:
-            NonFiniteError: naming the first parameter.
-        """
-        self.flags.raise_if_set()
+    def _capturing(self) -> bool:
+        return self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _stamp(value: Scalar) -> tuple[object, ...]:
