@@ -13,11 +13,12 @@ from colangevin.constraints.start import Init
 from colangevin.errors import ConstraintError
 from colangevin.noise import stream
 from colangevin.optim.param_groups import Rules, begin, choose
+from colangevin.optim.stacked_module import StackedModule
 
 __all__ = ["Replicas"]
 
 
-class Replicas(nn.Module):
+class Replicas(StackedModule):
     """Independently initialised copies of a model, trained together.
 
     Every parameter and buffer keeps its name and gains a dimension in front that counts the replicas, so

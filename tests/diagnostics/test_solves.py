@@ -56,7 +56,7 @@ def test_a_step_that_raises_stops_counting():
     opt.param_groups[0]["params"][0].grad.fill_(torch.nan)
     with pytest.raises(cl.NonFiniteError):
         opt.step()
-    assert not solves.watched()
+    assert not solves.current.get()
     other.step()
     assert calls(monitor) == 0
 
@@ -76,7 +76,7 @@ def test_a_step_undone_half_way_stops_counting():
 
     with pytest.raises(cl.NonFiniteError):
         opt.step(closure)
-    assert not solves.watched()
+    assert not solves.current.get()
     before = calls(monitor)
     optimizer().step()
     assert calls(monitor) == before

@@ -70,7 +70,7 @@ def multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
         converged = converged | (size <= _tolerance(error))
         near = size <= _NEARLY
         lost = lost | ~(near | (size <= _PROGRESS * before)) if k < _TRIALS else ~near
-    if solves.watched():
+    if solves.current.get():
         solves.note("Orthogonal", M.device, len(M), k, (~converged).sum())
     if not bool(converged.all()):
         M.masked_fill_(~converged.view(-1, 1, 1), 0)

@@ -95,7 +95,7 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
         landed = oblique or _orthogonal(g, aim, J.shape[0])
         if landed is not None:
             q_new, pull, rounds = landed
-            if solves.watched():
+            if solves.current.get():
                 solves.note("Implicit", q.device, 1, rounds, int(halving > 0 or oblique is None))
             return q_new, pull if halving == 0 else q_new - q_bar
     size = float(g(q_bar).abs().max())

@@ -1,17 +1,15 @@
 """How multipliers were found: counted in the steps of optimizers that are watched, at no cost otherwise."""
 
-import functools
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-__all__ = ["Counts", "Solves", "counted", "note", "totals", "watch", "watched"]
-
-Move = TypeVar("Move", bound=Callable[..., Any])
+__all__ = ["Counts", "Solves", "counting", "current", "note", "totals", "watch", "watchers"]
 
 
 class Solves(NamedTuple):
@@ -51,9 +49,9 @@ class Counts:
 
 
 #: what is counted of each optimizer's steps, as long as the optimizer lives: a captured graph adds to it
-_watchers: WeakKeyDictionary[object, tuple[Counts, ...]] = WeakKeyDictionary()
+watchers: WeakKeyDictionary[object, tuple[Counts, ...]] = WeakKeyDictionary()
 #: what the step that this thread is taking adds to
-_counting: ContextVar[tuple[Counts, ...]] = ContextVar("counting", default=())
+current: ContextVar[tuple[Counts, ...]] = ContextVar("counting", default=())
 
 
 def watch(optimizer: object, counts: Counts) -> None:
@@ -63,42 +61,33 @@ def watch(optimizer: object, counts: Counts) -> None:
         optimizer: whose steps to count.
         counts: what to add to.
     """
-    others = _watchers.get(optimizer, ())
+    others = watchers.get(optimizer, ())
     if not any(each is counts for each in others):
-        _watchers[optimizer] = (*others, counts)
+        watchers[optimizer] = (*others, counts)
 
 
-def counted(move: Move) -> Move:
-    """Let a method of an optimizer add what it solves to the counts of those who watch this optimizer.
+@contextmanager
+def counting(optimizer: object) -> Iterator[None]:
+    """Let what this thread solves add to the counts of those who watch an optimizer.
 
-    Other optimizers and other threads add nothing. Counting ends with the method, also when it raises.
+    Other optimizers and other threads add nothing.
 
     Args:
-        move: the method.
+        optimizer: whose step is taken.
 
-    Returns:
-        The method that counts.
+    Yields:
+        Nothing.
     """
-
-    @functools.wraps(move)
-    def call(self: object, *args: Any, **options: Any) -> Any:
-        before = _counting.set(_watchers.get(self, ()))
-        try:
-            return move(self, *args, **options)
-        finally:
-            _counting.reset(before)
-
-    return cast(Move, call)
-
-
-def watched() -> bool:
-    """Whether somebody watches the step that this thread is taking."""
-    return bool(_counting.get())
+    before = current.set(watchers.get(optimizer, ()))
+    try:
+        yield
+    finally:
+        current.reset(before)
 
 
 def totals(kind: str, device: torch.device) -> list[Tensor]:
     """What everybody who watches has counted so far, on the device: for kernels, which add to it."""
-    found = [counts.total(kind, device) for counts in _counting.get()]
+    found = [counts.total(kind, device) for counts in current.get()]
     return [total for total in found if total is not None]
 
 

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -55,6 +56,8 @@ class ConstrainedOptimizer(Optimizer):
     _plan: Plan | None
     _known_options: list[Any]
     _known_dynamics: list[Dynamics]
+    #: how many gradients a step needs
+    _segments: int
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._loading = None
@@ -142,8 +145,9 @@ class ConstrainedOptimizer(Optimizer):
             NonFiniteError: when a gradient holds NaN or Inf.
             ConvergenceError: when an ``Implicit`` constraint finds no point to go to.
         """
-        dynamics = self._all_dynamics()
-        segments = max([1, *(each.segments for each in dynamics)])
+        known = None if torch.compiler.is_compiling() else self._unchanged()
+        dynamics = self._all_dynamics() if known is None else known
+        segments = self._segments
         if segments > 1 and closure is None:
             self._without_closure(dynamics)
             return None
@@ -165,13 +169,18 @@ class ConstrainedOptimizer(Optimizer):
             raise
         return loss
 
+    def _unchanged(self) -> list[Dynamics] | None:
+        """The dynamics of the last step, if no option has been replaced since."""
+        known = [group[name] for group in self.param_groups for name in (*self._options, "weight_decay")]
+        return self._known_dynamics if _same(known, self._known_options) else None
+
     @untraced
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
-        names = (*self._options, "weight_decay")
-        known = [group[name] for group in self.param_groups for name in names]
-        if _same(known, self._known_options):
-            return self._known_dynamics
+        known_dynamics = self._unchanged()
+        if known_dynamics is not None:
+            return known_dynamics
+        known = [group[name] for group in self.param_groups for name in (*self._options, "weight_decay")]
         options = [[group[name] for name in self._options] for group in self.param_groups]
         dynamics: list[Dynamics] = []
         for index, (group, values) in enumerate(zip(self.param_groups, options, strict=True)):
@@ -183,6 +192,7 @@ class ConstrainedOptimizer(Optimizer):
         # what lies in a tensor may change without its being replaced
         self._known_options = [] if any(isinstance(value, Tensor) for value in known) else known
         self._known_dynamics = dynamics
+        self._segments = max([1, *(each.segments for each in dynamics)])
         return dynamics
 
     @full_precision
@@ -203,20 +213,29 @@ class ConstrainedOptimizer(Optimizer):
             self.state[entry.parameter] = entry.state
         remember(active)
 
-    @full_precision
-    @lasting
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        if torch.compiler.is_compiling():
+            self._traced(dynamics, segment)
+        else:
+            self._move(dynamics, segment, compiling=False)
+
+    @full_precision
+    @lasting
+    def _traced(self, dynamics: list[Dynamics], segment: int) -> None:
+        """The same for a compiler, which traces the arithmetic of some movers and calls the rest."""
+        # the compiler only traces a function that names torch itself
         compiling = torch.compiler.is_compiling()
-        for mover, numbers, operands in self._move(dynamics, segment, compiling):
+        for mover, numbers, operands in self._move(dynamics, segment, compiling=compiling):
             mover.move(numbers, operands)
-        if compiling:
-            self._finish()
+        self._finish()
 
     @untraced
     @full_precision
-    @solves.counted
-    def _move(self, dynamics: list[Dynamics], segment: int, compiling: bool) -> list[tuple[Mover, Any, Any]]:
+    @lasting
+    def _move(
+        self, dynamics: list[Dynamics], segment: int, *, compiling: bool
+    ) -> list[tuple[Mover, Any, Any]]:
         """Move everything through a segment, but for the pieces that a compiler is to trace.
 
         Returns:
@@ -225,23 +244,25 @@ class ConstrainedOptimizer(Optimizer):
         plan = self._plan_for(dynamics, segment)
         for mover in plan.watching:
             mover.check()
-        check_gradients(plan.looked_at, dynamics)
+        if plan.looked_at:
+            check_gradients(plan.looked_at, dynamics)
         for entry in plan.edited():
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
         if plan.noisy:
             self._draw_seed()
-        for mover in plan.movers:
-            mover.prepare(dynamics, segment, compiling=compiling)
-        if self._apart:
-            for entry in plan.active:
-                self.state[entry.parameter] = entry.state
-        left = []
-        for mover in plan.movers:
-            pieces = mover.pieces() if compiling else None
-            if pieces is None:
-                mover.advance()
-            else:
-                left += [(mover, numbers, operands) for numbers, operands in pieces]
+        with solves.counting(self) if self in solves.watchers else nullcontext():
+            for mover in plan.movers:
+                mover.prepare(dynamics, segment, compiling=compiling)
+            if self._apart:
+                for entry in plan.active:
+                    self.state[entry.parameter] = entry.state
+            left = []
+            for mover in plan.movers:
+                pieces = mover.pieces() if compiling else None
+                if pieces is None:
+                    mover.advance()
+                else:
+                    left += [(mover, numbers, operands) for numbers, operands in pieces]
         if not compiling:
             for mover in plan.movers:
                 mover.finish()

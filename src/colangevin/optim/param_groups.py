@@ -12,6 +12,7 @@ from colangevin.constraints import Constraint, Free
 from colangevin.constraints.start import Init, start
 from colangevin.errors import ConstraintError
 from colangevin.optim.checks import warn_at_rest
+from colangevin.optim.stacked_module import StackedModule
 
 __all__ = ["Rules", "begin", "choose", "constrain"]
 
@@ -128,10 +129,8 @@ def begin(
 
 def _refuse_replicas(model: nn.Module) -> None:
     """Raise for a stack of models, whose weights would be taken for one."""
-    from colangevin.replicas import Replicas  # which imports this module
-
     for place, module in model.named_modules():
-        if isinstance(module, Replicas):
+        if isinstance(module, StackedModule):
             where = f"its module '{place}' is" if place else "is"
             raise ConstraintError(
                 f"model: {where} a Replicas, each of whose parameters stacks {len(module)} weights. Call "

@@ -17,14 +17,12 @@ def check_gradients(entries: Sequence[Entry], dynamics: Sequence[Dynamics]) -> N
     """Raise for NaN and Inf, and cut gradients so large that a square of theirs would overflow.
 
     Args:
-        entries: what is about to move.
+        entries: what is about to move, at least one.
         dynamics: of every group of the optimizer.
 
     Raises:
         NonFiniteError: naming the first such parameter.
     """
-    if not entries:
-        return
     norms = _host_values(torch._foreach_norm([entry.grad for entry in entries]))
     # an overflowing norm is no proof of a bad entry, so only then are the entries themselves looked at
     suspects = [entry for entry, norm in zip(entries, norms, strict=True) if not math.isfinite(norm)]

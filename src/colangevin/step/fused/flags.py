@@ -9,8 +9,6 @@ from colangevin.step.fused.uploads import Uploads
 
 __all__ = ["Flags"]
 
-_EVERY = 8  # steps between two copies of the flags to the host
-
 
 class Flags:
     """One flag a parameter, which a kernel sets when it meets a gradient that is not finite.
@@ -24,7 +22,6 @@ class Flags:
         self._entries = entries
         self._upload = upload
         self._cuda = upload.device.type == "cuda"
-        self._age = 0
         self._arrived: torch.cuda.Event | None = None  # while a copy is on its way
         #: for the kernels: int32, one a parameter
         self.table = torch.zeros(len(entries), dtype=torch.int32, device=upload.device)
@@ -32,15 +29,9 @@ class Flags:
             len(entries), dtype=torch.int32, device="cpu", pin_memory=self._cuda
         )
 
-    @property
-    def pending(self) -> bool:
-        """Whether there may be something to raise."""
-        return self._arrived is not None or not self._cuda
-
     def send(self) -> None:
-        """Count a step. Every few steps send the flags to the host, unless a graph is being recorded."""
-        self._age += 1
-        if not self._cuda or self._age % _EVERY or self._arrived is not None or self._upload.capturing:
+        """Send the flags to the host, unless they are on their way or a graph is being recorded."""
+        if not self._cuda or self._arrived is not None or self._upload.capturing:
             return
         self._on_host.copy_(self.table, non_blocking=True)
         self._arrived = torch.cuda.Event()

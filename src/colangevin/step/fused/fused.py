@@ -22,6 +22,9 @@ from colangevin.step.mover import Mover
 __all__ = ["Fused"]
 
 
+_SENT_EVERY = 8  # steps between two copies of the flags to the host
+
+
 class Fused(Mover):
     """Parameters that one set of launches moves, without waiting for the device.
 
@@ -53,6 +56,7 @@ class Fused(Mover):
         self._held: list[Tensor] = []  # keeps alive what the tables point to
         self._versions: list[int] = []  # of the parameters after the last step
         self._seen: list[int] = []  # and before this one
+        self._age = 0
         self._dynamics: Sequence[Dynamics] = ()  # of all groups, in the last step
 
     # ---- what a family of kernels says -----------------------------------------------------------
@@ -76,8 +80,7 @@ class Fused(Mover):
         Raises:
             NonFiniteError: naming the first parameter.
         """
-        if self.flags.pending:
-            self.flags.raise_if_set()
+        self.flags.raise_if_set()
 
     def edited(self) -> list[Entry]:
         versions = [parameter._version for parameter in self._parameters]
@@ -118,7 +121,9 @@ class Fused(Mover):
             self._count(self._steps)
         torch.autograd.graph.increment_version(self._parameters)
         self._versions = [version + 1 for version in self._seen]
-        self.flags.send()
+        self._age += 1
+        if self._age % _SENT_EVERY == 0:
+            self.flags.send()
 
     def _follow(self, dynamics: Sequence[Dynamics]) -> None:
         """Take pattern and rates from other dynamics than in the last step."""

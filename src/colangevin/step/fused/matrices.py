@@ -142,5 +142,6 @@ class Matrices:
             (launches.correct, (*landed, C, *T, T_unit, last)),
         ]
         run(self._table, sequels)
-        for total in solves.totals("Orthogonal", self._device):
-            launches.count(sizes[1:], total)
+        if solves.current.get():
+            for total in solves.totals("Orthogonal", self._device):
+                launches.count(sizes[1:], total)
