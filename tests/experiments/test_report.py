@@ -12,7 +12,7 @@ import torch
 from colangevin.experiments import plane, report, runner
 from colangevin.experiments.description import Claim
 from colangevin.experiments.disk import StoreError
-from colangevin.experiments.report import figures, tables
+from colangevin.experiments.report import tables
 from colangevin.experiments.report.results import load
 from colangevin.experiments.store import Folder
 from colangevin.experiments.verdicts import judge
@@ -82,21 +82,6 @@ def test_markdown_has_tables_commands_and_figures(folder):
     for name in re.findall(r"\(figures/(.+?)\)", text):
         assert (folder / "figures" / name).is_file()
     assert len(re.findall(r"^\| o-CoLod τ \|", text, re.MULTILINE)) == 3
-
-
-@pytest.mark.parametrize(
-    ("path", "shorter"),
-    [
-        (
-            "M 31.14 191.36 \nL 33.04 190.06 \nL 33.04 191.51 \nL 32.2 191.55 \nz\n",
-            "M31.1 191.4l1.9-1.3 0 1.4-.8 .1z",
-        ),
-        ("M 1 2 \nL 3 4 \nM 5 6 \nL 5.5 6 \n", "M1 2l2 2M5 6l.5 0"),
-        ("M 0 1.5 \nC 0.3978 1.5 0.7793 1.34 1.06 1.06 \nz\n", "M 0 1.5 \nC 0.3 1.5 0.7 1.3 1.0 1.0 \nz\n"),
-    ],
-)
-def test_paths_are_written_in_few_bytes(path, shorter):
-    assert figures._shorter(f' d="{path}"'.encode()) == f' d="{shorter}"'.encode()
 
 
 def test_figures_are_svg_and_the_same_every_time(folder):
