@@ -1,4 +1,4 @@
-"""The results that are kept with the code: whole, small, and what the documentation says of them."""
+"""The results that are kept with the code: whole, and what docs/reproduction.md says of them."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,6 @@ from docs import claims
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results"
-# a page, its figures and thin curves, not raw weights
-MOST_BYTES = 20_000_000
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +17,21 @@ def results():
     return {result.experiment.name: result for result in load(FOLDER)}
 
 
-def test_they_stay_small():
-    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < MOST_BYTES
+@pytest.fixture(scope="module")
+def page():
+    """The text of docs/reproduction.md, its line breaks taken out."""
+    return " ".join(claims.PAGE.read_text(encoding="utf-8").split())
+
+
+def test_they_are_numbers_alone():
+    drawn = {
+        "report.html",
+        "report.md",
+        "figures",
+    }  # by colangevin report, from the numbers; git ignores them
+    for path in FOLDER.iterdir():
+        if path.name not in drawn:
+            assert {file.suffix for file in path.iterdir()} == {".json", ".npz"}
 
 
 def test_they_say_where_they_come_from():
@@ -47,79 +58,108 @@ def test_no_run_was_lost_but_of_the_largest_steps_and_every_constraint_held(resu
             assert max(part.violation) < 1e-6
 
 
-def test_no_draw_of_the_data_gives_the_papers_two_numbers(results):
+def test_no_draw_of_the_data_gives_the_papers_two_numbers(results, page):
     part = results["two-turn"].parts[0]
     accuracy = dict(zip(part.methods, part.values["test accuracy"], strict=True))
     sgd, ours = accuracy["SGD"], accuracy["C-SGLD τ=5e-5"]
     low, high = sgd <= 81, ours >= 91.7
-    assert (low.sum(), high.sum(), (low & high).sum()) == (11, 8, 0)
-    assert (ours - sgd).max() == pytest.approx(8.45)
+    assert not (low & high).any()
+    assert (
+        f"of 100 draws of the data SGD ends at 81 % or less in {low.sum()} and C-SGLD at 91.7 % or more in "
+        f"{high.sum()}, never in the same; the largest lead is {(ours - sgd).max():.2f} points"
+    ) in page
 
 
-def test_bounds_lead_on_fashion_mnist_in_every_set_up_but_with_the_appendixs_h(results):
-    leads = {"c-CoLud": [], "c-CoLud, lr 0.3": [], "c-CoLud, momentum 0.91": []}
+def test_the_leads_on_fashion_mnist_over_all_set_ups_are_those_on_the_page(results, page):
+    methods = ("c-CoLud, lr 0.3", "c-CoLud, momentum 0.91", "c-CoLud")
+    leads = {method: [] for method in methods}
     for part in results["fashion-mnist-readings"].parts:
         accuracy = dict(zip(part.methods, part.values["test accuracy"], strict=True))
         for method, found in leads.items():
             found.append((accuracy[method] - accuracy["SGD-m 0.1, 0.8"]).mean())
-    ranges = {method: (round(min(found), 2), round(max(found), 2)) for method, found in leads.items()}
-    assert ranges == {
-        "c-CoLud": (-0.12, 0.03),
-        "c-CoLud, lr 0.3": (0.13, 0.43),
-        "c-CoLud, momentum 0.91": (0.07, 0.38),
-    }
+    rate, long, printed = ((min(found), max(found)) for found in leads.values())
+    assert (
+        f"h as the learning rate leads by {rate[0]:.2f} to {rate[1]:.2f}, a momentum of 0.91 by "
+        f"{long[0]:.2f} (pixels from -1 to 1: not told from none) to {long[1]:.2f}, the appendix's h by "
+        f"{printed[0]:+.2f} to {printed[1]:+.2f}"
+    ) in page
 
 
 @pytest.mark.parametrize(
-    ("name", "part", "lowest"),
+    ("name", "part", "sentence"),
     [
-        ("transformer", "Penn Treebank", (4.921, 4.887, 4.831)),
-        ("transformer", "WikiText-2", (5.028, 5.156, 5.149)),
-        ("transformer-search", "batch 256", (4.810, 4.881, 4.835)),
-        ("transformer-nearest", "Penn Treebank", (4.786, 4.881, 4.835)),
-        ("transformer-search", "batch of 1024 words", (4.878, 4.948, 4.956)),
+        (
+            "transformer",
+            "Penn Treebank",
+            "With 1024 texts a batch, three runs of 200 epochs each, c-CoLud has {}, SGD-m {} and with "
+            "weight decay {}",
+        ),
+        (
+            "transformer",
+            "WikiText-2",
+            "c-CoLud has a lowest validation loss of {}, SGD-m (0.1, 0.9) {} and SGD-m with weight decay {}",
+        ),
+        ("transformer-search", "batch 256", "256 texts a batch gives {}, {} and {}"),
+        (
+            "transformer-nearest",
+            "Penn Treebank",
+            "With 200 epochs and five runs (`transformer-nearest`) that is {}, {} and {}",
+        ),
+        ("transformer-search", "batch of 1024 words", "1024 words a batch gives {}, {} and {}"),
     ],
 )
-def test_the_transformers_validation_losses_are_those_that_the_page_says(results, name, part, lowest):
+def test_the_transformers_validation_losses_are_those_on_the_page(results, page, name, part, sentence):
     (found,) = (each for each in results[name].parts if each.part.name == part)
     values = found.values["lowest validation loss"][:3]
     means = [runs[done].mean() for runs, done in zip(values, found.done, strict=False)]
-    assert [round(mean, 3) for mean in means] == list(lowest)
+    assert sentence.format(*(f"{mean:.3f}" for mean in means)) in page
 
 
 @pytest.mark.parametrize(
-    ("name", "accuracy"),
+    ("name", "sentence"),
     [
-        ("resnet34-short", ("64.1 ± 10.4", "71.1 ± 3.4", "84.1 ± 0.3", "84.5 ± 0.2")),
-        ("resnet34-identities", ("82.8 ± 0.4", "84.5 ± 0.2", "84.3 ± 0.1", "84.1 ± 0.2")),
+        (
+            "resnet34-short",
+            "o-CoLud has {2} %, SGD-m with the penalty (λ = 1e-2, found in `resnet34-penalty` on the same "
+            "test images) {3}, with weight decay 5e-4 {1}, without {0}",
+        ),
+        (
+            "resnet34-identities",
+            "SGD-m then has {0} %, with weight decay {1}, o-CoLud {2}, the penalty {3}",
+        ),
     ],
 )
-def test_resnets_accuracies_in_24_epochs_are_those_that_the_page_says(results, name, accuracy):
+def test_resnets_accuracies_in_24_epochs_are_those_on_the_page(results, page, name, sentence):
     (part,) = (each for each in results[name].parts if each.part.name == "20,000 images")
     found = [runs[done] for runs, done in zip(part.values["test accuracy"], part.done, strict=True)]
-    assert [f"{runs.mean():.1f} ± {runs.std(ddof=1):.1f}" for runs in found[:4]] == list(accuracy)
+    assert sentence.format(*(f"{runs.mean():.1f} ± {runs.std(ddof=1):.1f}" for runs in found[:4])) in page
 
 
-def test_a_step_of_o_colud_on_resnet_takes_at_most_a_quarter_longer_than_sgds(results):
+def test_the_times_of_a_step_on_resnet_are_those_on_the_page(results, page):
     (part,) = results["resnet34-time"].parts
     means = {
         method: runs.mean() for method, runs in zip(part.methods, part.values["time per step"], strict=True)
     }
     assert part.done.all()
-    assert round(means["o-CoLud"] / means["SGD-m"], 2) == 1.19
-    assert [round(means[name], 2) for name in ("o-CoLud", "SGD-m", "o-CoLod")] == [6.12, 5.14, 5.92]
+    ratio = means["o-CoLud"] / means["SGD-m"]
+    assert ratio < 1.25
+    penalty = means["SGD-m, penalty λ=1e-2"]
+    assert (
+        f"a step takes {means['o-CoLud']:.2f} ms with o-CoLud and {means['SGD-m']:.2f} with SGD-m, "
+        f"{ratio:.2f} times as much; {means['o-CoLod']:.2f} with o-CoLod and {penalty:.2f} with the penalty"
+    ) in page
 
 
-def test_resnet_without_momentum_in_the_last_30_epochs_is_as_the_page_says(results):
+def test_resnet_without_momentum_in_the_last_30_epochs_is_as_on_the_page(results, page):
     (part,) = results["resnet34-overdamped"].parts
-    last = {key: part.arrays[key][-30:, :, 0].T for key in ("test_accuracy", "test_loss")}
-    text = {
-        key: [f"{epochs.mean():.3f} ± {epochs.std(ddof=1):.3f}" for epochs in values]
-        for key, values in last.items()
-    }
     assert part.methods == ["SGD", "o-CoLod"]
-    assert text["test_loss"] == ["0.485 ± 0.024", "0.447 ± 0.027"]
-    assert text["test_accuracy"] == ["0.928 ± 0.002", "0.922 ± 0.005"]
+    last = {key: part.arrays[key][-30:, :, 0].T.astype(float) for key in ("test_accuracy", "test_loss")}
+    sgd, ours = (
+        (f"{100 * accuracy.mean():.1f} ± {100 * accuracy.std(ddof=1):.1f}",
+         f"{loss.mean():.3f} ± {loss.std(ddof=1):.3f}")
+        for accuracy, loss in zip(last["test_accuracy"], last["test_loss"], strict=True)
+    )  # fmt: skip
+    assert f"o-CoLod has {ours[0]} % and {ours[1]}, SGD {sgd[0]} and {sgd[1]}" in page
 
 
 def test_the_table_of_claims_is_that_of_the_results():
