@@ -15,7 +15,7 @@ from benchmarks.machine import version
 from benchmarks.measure import Budget, times
 from benchmarks.results import Row
 from benchmarks.timing import VARIANTS, alternate, failure
-from colangevin.experiments.resnet import ResNet34
+from colangevin.experiments.models.resnet import ResNet34
 
 __all__ = ["NAME", "measure_training"]
 

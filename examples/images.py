@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import colangevin as cl
-from colangevin.experiments import fashion_mnist
-from colangevin.experiments.sources import DataError
+from colangevin.experiments.data import fashion_mnist
+from colangevin.experiments.data.sources import DataError
 
 __all__ = ["Images", "Setting", "load", "parser", "sample", "train"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import colangevin as cl
-from colangevin.experiments.spirals import two_turn_spiral
+from colangevin.experiments.data.spirals import two_turn_spiral
 
 N, BATCH = 3, 5
 

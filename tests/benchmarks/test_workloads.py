@@ -5,7 +5,7 @@ import torch
 
 from benchmarks import growth, workloads
 from benchmarks.contender import Gradients, matrices, orthogonality
-from colangevin.experiments.resnet import ResNet34
+from colangevin.experiments.models.resnet import ResNet34
 
 
 def test_gpt2_small_has_its_tensors_and_weights():

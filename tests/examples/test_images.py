@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import colangevin as cl
-from colangevin.experiments import fashion_mnist
-from colangevin.experiments.sources import DataError
+from colangevin.experiments.data import fashion_mnist
+from colangevin.experiments.data.sources import DataError
 from examples import calibration, cold_posterior, images
 
 CPU = torch.device("cpu")

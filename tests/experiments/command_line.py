@@ -13,9 +13,12 @@ TINY = """
 import sys, warnings
 warnings.filterwarnings("error", category=EncodingWarning, module="colangevin")
 from colangevin.__main__ import main
-from colangevin.experiments import catalogue, cli, plane, runner
+from colangevin.experiments import cli
+from colangevin.experiments.catalogue import index
+from colangevin.experiments.judging import plane
+from colangevin.experiments.training import runner
 from tests.experiments.tiny import experiment
-catalogue.EXPERIMENTS = cli.EXPERIMENTS = (experiment(parts=2, epochs=12, points=4),)
+index.EXPERIMENTS = cli.EXPERIMENTS = (experiment(parts=2, epochs=12, points=4),)
 runner.CHECKPOINT_SECONDS = 0.0
 plane.GRID, plane.PICTURE = 60, 12
 main()

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from colangevin.experiments import cifar10, corpora
+from colangevin.experiments.data import cifar10, corpora
 
 
 def cifar_batches(images=12):

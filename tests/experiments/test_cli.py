@@ -7,8 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from colangevin import experiments
-from colangevin.experiments import catalogue, cli, images, plane
-from colangevin.experiments.resnet import ResNet34
+from colangevin.experiments import cli
+from colangevin.experiments.catalogue import index
+from colangevin.experiments.judging import plane
+from colangevin.experiments.models.resnet import ResNet34
+from colangevin.experiments.training import image_task
 from tests.experiments.command_line import contents, finish, start, wait_for
 from tests.experiments.tiny import experiment
 
@@ -49,7 +52,7 @@ def test_killed_at_random_moments_and_resumed_it_ends_with_the_same_bytes(whole,
 
 @pytest.fixture
 def tiny(monkeypatch):
-    monkeypatch.setattr(catalogue, "EXPERIMENTS", (experiment(),))
+    monkeypatch.setattr(index, "EXPERIMENTS", (experiment(),))
     monkeypatch.setattr(cli, "EXPERIMENTS", (experiment(),))
     monkeypatch.setattr(plane, "GRID", 60)
     monkeypatch.setattr(plane, "PICTURE", 12)
@@ -119,7 +122,7 @@ def test_cuda_that_is_not_there_is_refused(monkeypatch):
 
 
 def test_missing_data_are_explained(monkeypatch, tmp_path):
-    from colangevin.experiments import fashion_mnist, sources
+    from colangevin.experiments.data import fashion_mnist, sources
 
     def nowhere(*_):
         raise sources.DataError("Fashion-MNIST is not on this machine")
@@ -158,7 +161,7 @@ def test_missing_extra_is_named(monkeypatch):
 )
 def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, name, only):
     # a thinner network than that of the quick form, for the sake of the clock
-    monkeypatch.setattr(images, "ResNet34", lambda width, **options: ResNet34(width=2, **options))
+    monkeypatch.setattr(image_task, "ResNet34", lambda width, **options: ResNet34(width=2, **options))
     monkeypatch.setenv("COLUMNS", "200")
     answer = call("run", name, "--quick", "--device", "cpu", "--out", tmp_path, "--only", only)
     assert answer.exit_code == 0, answer.output

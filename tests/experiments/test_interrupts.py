@@ -11,7 +11,9 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
-from colangevin.experiments import catalogue, cli, interrupts, plane
+from colangevin.experiments import cli, interrupts
+from colangevin.experiments.catalogue import index
+from colangevin.experiments.judging import plane
 from tests.experiments.command_line import TINY, contents, finish, start, wait_for
 from tests.experiments.tiny import experiment
 
@@ -47,12 +49,12 @@ STUCK = TINY.replace(
     "main()\n",
     """
 import pathlib, time
-from colangevin.experiments.training import Training
+from colangevin.experiments.training.stack_training import StackTraining
 def advance(_):
     pathlib.Path(sys.argv[-1], "stuck").touch()
     while True:
         time.sleep(0.01)
-Training.advance = advance
+StackTraining.advance = advance
 main()
 """,
 )
@@ -118,7 +120,7 @@ def test_handlers_are_put_back():
 
 
 def test_a_run_outside_the_main_thread_goes_through(tmp_path, monkeypatch):
-    monkeypatch.setattr(catalogue, "EXPERIMENTS", (experiment(),))
+    monkeypatch.setattr(index, "EXPERIMENTS", (experiment(),))
     monkeypatch.setattr(plane, "GRID", 60)
     monkeypatch.setattr(plane, "PICTURE", 12)
     answers = []

@@ -1,17 +1,10 @@
 """An experiment of seconds, with everything that the real ones have."""
 
-from colangevin.experiments.description import (
-    Claim,
-    Experiment,
-    ImageProblem,
-    Method,
-    NetworkPart,
-    Part,
-    Problem,
-    Quick,
-    Reported,
-    TextProblem,
-)
+from colangevin.experiments.catalogue.claims import Claim, Reported
+from colangevin.experiments.catalogue.experiment import Experiment, Quick
+from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.parts import NetworkPart, Part
+from colangevin.experiments.catalogue.problems import ImageProblem, Problem, TextProblem
 
 METHODS = (
     Method("SGD", 0.1),

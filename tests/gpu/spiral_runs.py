@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import colangevin as cl
-from colangevin.experiments.spirals import four_turn_spiral
+from colangevin.experiments.data.spirals import four_turn_spiral
 
 WIDTH, TRAIN, TEST, BATCH = 100, 500, 1000, 25
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from colangevin.experiments.data import prepare
-from colangevin.experiments.description import Part
-from colangevin.experiments.training import Training
+from colangevin.experiments.catalogue.parts import Part
+from colangevin.experiments.training.points import prepare
+from colangevin.experiments.training.stack_training import StackTraining
 from tests.experiments.tiny import METHODS, problem
 
 pytestmark = pytest.mark.gpu
@@ -15,7 +15,7 @@ RUNS, EPOCHS = 3, 6
 
 def training(device="cuda"):
     part = Part("tiny", problem(depth=3, width=16), METHODS)
-    return Training(part, prepare(part.problem, RUNS, seed=0), RUNS, 0, torch.device(device))
+    return StackTraining(part, prepare(part.problem, RUNS, seed=0), RUNS, 0, torch.device(device))
 
 
 def weights(made):

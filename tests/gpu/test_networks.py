@@ -8,9 +8,10 @@ so that two trainings with the same seeds differ in rounding. The tolerance is s
 import pytest
 import torch
 
-from colangevin.experiments import images, network_training, text
-from colangevin.experiments.description import ImageProblem, Method, TextProblem
-from colangevin.experiments.network_training import NetworkTraining
+from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.problems import ImageProblem, TextProblem
+from colangevin.experiments.training import image_task, network_training, text_task
+from colangevin.experiments.training.network_training import NetworkTraining
 from tests.experiments.small_data import lay_out
 
 pytestmark = pytest.mark.gpu
@@ -35,7 +36,7 @@ CASES = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def data(tmp_path, monkeypatch):
     lay_out(tmp_path, monkeypatch)
-    for module in (images, text):
+    for module in (image_task, text_task):
         module._load.cache_clear()
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import colangevin as cl
-from colangevin.experiments.spirals import two_turn_spiral
+from colangevin.experiments.data.spirals import two_turn_spiral
 
 POINTS, BATCH, WARM_UP = 100, 2, 3
 

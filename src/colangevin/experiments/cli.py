@@ -10,13 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from colangevin.experiments import display, interrupts, runner
-from colangevin.experiments.catalogue import EXPERIMENTS, find
-from colangevin.experiments.description import Experiment
-from colangevin.experiments.disk import StoreError, as_utf8
-from colangevin.experiments.jobs import Job, jobs
-from colangevin.experiments.sources import DataError
-from colangevin.experiments.store import Folder
+from colangevin.experiments import display, interrupts
+from colangevin.experiments.catalogue.experiment import Experiment
+from colangevin.experiments.catalogue.index import EXPERIMENTS, find
+from colangevin.experiments.catalogue.jobs import Job, jobs
+from colangevin.experiments.data.sources import DataError
+from colangevin.experiments.storage.disk import StoreError, as_utf8
+from colangevin.experiments.storage.folder import Folder
+from colangevin.experiments.training import runner
 
 __all__ = ["app"]
 

@@ -18,8 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from colangevin.experiments.description import Experiment
-from colangevin.experiments.jobs import Job, jobs
+from colangevin.experiments.catalogue.experiment import Experiment
+from colangevin.experiments.catalogue.jobs import Job, jobs
 
 __all__ = ["Screen", "watch"]
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from colangevin.experiments.disk import StoreError, write_atomically
 from colangevin.experiments.report import figures, page, tables
 from colangevin.experiments.report.results import load
+from colangevin.experiments.storage.disk import StoreError, write_atomically
 
 __all__ = ["write"]
 

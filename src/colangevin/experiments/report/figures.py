@@ -9,8 +9,9 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from colangevin.experiments.measures import CURVES, over_runs, readable
-from colangevin.experiments.plane import EDGES, LEVELS
+from colangevin.experiments.judging.curves import CURVES
+from colangevin.experiments.judging.plane import EDGES, LEVELS
+from colangevin.experiments.judging.summaries import over_runs, readable
 from colangevin.experiments.report.results import PartResult, Result
 from colangevin.experiments.report.spectra import quantiles
 

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.offline import get_plotlyjs
 
-from colangevin.experiments.disk import as_utf8
-from colangevin.experiments.measures import CURVES, MEASURES, over_runs, readable
-from colangevin.experiments.plane import EDGES, LEVELS
+from colangevin.experiments.catalogue.measures import MEASURES
+from colangevin.experiments.judging.curves import CURVES
+from colangevin.experiments.judging.plane import EDGES, LEVELS
+from colangevin.experiments.judging.summaries import over_runs, readable
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.figures import COLOURS
 from colangevin.experiments.report.results import PartResult, Result
 from colangevin.experiments.report.spectra import QUANTILES, quantiles
+from colangevin.experiments.storage.disk import as_utf8
 
 __all__ = ["html"]
 

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colangevin.experiments import catalogue
-from colangevin.experiments.archives import MOST_BYTES, Arrays
-from colangevin.experiments.description import Experiment, NetworkPart, Part
-from colangevin.experiments.disk import StoreError
-from colangevin.experiments.jobs import Job, jobs
-from colangevin.experiments.measures import CURVES
-from colangevin.experiments.record import Record
-from colangevin.experiments.report.checks import Measured, check_arrays, read_measured
-from colangevin.experiments.store import Folder
-from colangevin.experiments.verdicts import Finding, judge
+from colangevin.experiments.catalogue import index
+from colangevin.experiments.catalogue.experiment import Experiment
+from colangevin.experiments.catalogue.jobs import Job, jobs
+from colangevin.experiments.catalogue.parts import NetworkPart, Part
+from colangevin.experiments.judging.curves import CURVES
+from colangevin.experiments.judging.verdicts import Finding, judge
+from colangevin.experiments.report.contents import Measured, check_arrays, read_measured
+from colangevin.experiments.storage.archives import MOST_BYTES, Arrays
+from colangevin.experiments.storage.disk import StoreError
+from colangevin.experiments.storage.folder import Folder
+from colangevin.experiments.storage.record import Record
 
 __all__ = ["PartResult", "Result", "load"]
 
@@ -101,7 +102,7 @@ def load(folder: Path) -> list[Result]:
     Raises:
         StoreError: when there is none.
     """
-    names = [experiment.name for experiment in catalogue.EXPERIMENTS]
+    names = [experiment.name for experiment in index.EXPERIMENTS]
     results, budget = [], _Budget()
     for name in names:
         stored = Folder(folder, name)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from colangevin.experiments.description import Experiment
-from colangevin.experiments.measures import MEASURES, summary
+from colangevin.experiments.catalogue.experiment import Experiment
+from colangevin.experiments.catalogue.measures import MEASURES
+from colangevin.experiments.judging.summaries import summary
+from colangevin.experiments.judging.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
 from colangevin.experiments.report.results import PartResult, Result
-from colangevin.experiments.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
 
 __all__ = ["Table", "claims", "facts", "markdown", "numbers", "summary_line"]
 

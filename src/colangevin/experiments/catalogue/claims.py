@@ -1,0 +1,48 @@
+"""What the paper says: statements that can be tested, and numbers to stand beside ours."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Claim", "Reported"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, as a comparison of a method with baselines on the same data.
+
+    Attributes:
+        source: figure or table.
+        text: the statement in our words.
+        measure: what is compared, a name in :data:`colangevin.experiments.catalogue.measures.MEASURES`.
+        method: which the statement is about.
+        baselines: what it is compared with; of several the best by its mean.
+        better: which direction the statement says.
+        paper: the paper's numbers; empty where it prints none.
+        part: where; None for the only part.
+    """
+
+    source: str
+    text: str
+    measure: str
+    method: str
+    baselines: tuple[str, ...]
+    better: Literal["higher", "lower"]
+    paper: str = ""
+    part: str | None = None
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A number of the paper.
+
+    Attributes:
+        method: whose number.
+        measure: of what, a name in :data:`colangevin.experiments.catalogue.measures.MEASURES`.
+        text: the number as printed, with its spread.
+        part: where; None for the only part.
+    """
+
+    method: str
+    measure: str
+    text: str
+    part: str | None = None

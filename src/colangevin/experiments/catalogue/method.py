@@ -1,0 +1,42 @@
+"""How a network is trained: an optimizer of this library with its options."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of training: an optimizer of this library with its options, and how the weights start.
+
+    Attributes:
+        name: what tables and plots call it.
+        lr: step size, h for ``CoLod`` and ``CoLud``, the learning rate for ``ConstrainedSGD``.
+        optimizer: class of the optimizer; without constraint and temperature ``CoLod`` is plain SGD.
+        friction: of ``CoLud``.
+        momentum: of ``ConstrainedSGD``.
+        temperature: of the noise.
+        weight_decay: on every parameter, as in torch.
+        radii: bounds on the entries of weights, None for free ones: of a perceptron's first and last weight;
+            of a transformer's embedding, output, feed-forward, norm and attention weights.
+        square: a perceptron's weights between hidden layers, or a ResNet's weights but the first: with
+            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer.
+        penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the same weights.
+    """
+
+    name: str
+    lr: float
+    optimizer: Literal["CoLod", "CoLud", "ConstrainedSGD"] = "CoLod"
+    friction: float = 0.0
+    momentum: float = 0.0
+    temperature: float = 0.0
+    weight_decay: float = 0.0
+    radii: tuple[float, ...] | None = None
+    square: Literal["default", "orthogonal start", "orthogonal", "orthogonal but the last"] = "default"
+    penalty: float = 0.0
+
+    @property
+    def constrained(self) -> bool:
+        """Whether it holds any weight on a constraint."""
+        return self.radii is not None or self.square in ("orthogonal", "orthogonal but the last")

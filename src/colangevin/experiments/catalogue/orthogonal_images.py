@@ -1,0 +1,235 @@
+"""ResNet-34 on CIFAR-10: orthogonal kernels beside SGD with momentum, weight decay and a penalty.
+
+Leimkuhler et al. 2021, Figures 6 and D3, Appendix D.1.
+"""
+
+from dataclasses import replace
+
+from colangevin.experiments.catalogue.claims import Claim
+from colangevin.experiments.catalogue.experiment import Experiment, Quick
+from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.parts import NetworkPart
+from colangevin.experiments.catalogue.problems import ImageProblem
+
+__all__ = ["IDENTITIES", "OVERDAMPED", "PENALTY", "RESNET", "SHORT", "TIME"]
+
+PROBLEM = ImageProblem()
+LR, MOMENTUM = 0.1, 0.9
+
+
+def sgd(name: str, *, decay: float = 0.0, penalty: float = 0.0) -> Method:
+    """SGD with momentum, at the paper's learning rate."""
+    return Method(
+        name, LR, "ConstrainedSGD", momentum=MOMENTUM, weight_decay=decay, penalty=penalty, square="default"
+    )
+
+
+SGD = sgd("SGD-m")
+DECAYED = sgd("SGD-m, WD 5e-4", decay=5e-4)
+MILDLY = sgd("SGD-m, WD 1e-4", decay=1e-4)
+START = replace(SGD, name="SGD-m, orthogonal start", square="orthogonal start")
+#: h² = 0.1 and exp(-γh) = 0.9
+COLUD = replace(SGD, name="o-CoLud", square="orthogonal")
+FREE_LAST = replace(SGD, name="o-CoLud, last layer free", square="orthogonal but the last")
+#: γ as printed; h² = 0.1 makes the momentum 0.85 at first
+PRINTED = Method("o-CoLud, γ=0.5", LR**0.5, "CoLud", friction=0.5, square="orthogonal")
+STRENGTHS = ("1e-4", "1e-3", "1e-2", "1e-1")
+
+
+def soft(strength: str) -> Method:
+    """SGD with momentum and the orthogonality penalty."""
+    return sgd(f"SGD-m, penalty λ={strength}", penalty=float(strength))
+
+
+#: the most accurate in the search below, of two the one with the lower test loss
+SOFT = soft("1e-2")
+
+ALL = (SGD, DECAYED, COLUD, SOFT, MILDLY, START, FREE_LAST, PRINTED)
+_ABOUT = (
+    "ResNet-34 with BatchNorm and a 3 by 3 stem, batches of 128, images padded by 4 and cropped, "
+    "flipped and normalised; learning rate 0.1, a tenth of it after a third of the training and a "
+    "hundredth after two thirds, momentum 0.9. All weights but the first convolution's are orthogonal "
+    "(o-CoLud, in SGD's scale: h² is the learning rate, exp(-γh) the momentum), those of the last layer "
+    "too unless it says otherwise, pushed towards it by λ Σ ‖WᵀW − I‖² (penalty) or started there. "
+    "With γ = 0.5, as printed, the momentum is not SGD's 0.9 but 0.85, 0.95 and 0.98 in the three thirds. "
+    "The paper does not print its weight decay. All methods of a run share batches, crops and, where they "
+    "can, initial weights; the training loss is that of an epoch's steps."
+)
+_QUICK = Quick(runs=1, epochs=2, sizes=(("train", 384), ("test", 400), ("batch", 32), ("width", 16)))
+
+
+def _claims(source: str, tuned: tuple[str, ...]) -> tuple[Claim, ...]:
+    """Of Figure 6, and of what it leaves out."""
+    return (
+        Claim(
+            source,
+            "o-CoLud is more accurate than SGD-m without weight decay.",
+            "test accuracy",
+            COLUD.name,
+            (SGD.name,),
+            "higher",
+        ),
+        Claim(
+            source,
+            "o-CoLud has a lower test loss than SGD-m without weight decay.",
+            "test loss",
+            COLUD.name,
+            (SGD.name,),
+            "lower",
+        ),
+        Claim(
+            "Appendix D.1",
+            "Orthogonal initialisation makes SGD-m less accurate.",
+            "test accuracy",
+            START.name,
+            (SGD.name,),
+            "lower",
+        ),
+        Claim(
+            "not in the paper",
+            "o-CoLud is more accurate than SGD-m at its best weight decay or penalty.",
+            "test accuracy",
+            COLUD.name,
+            tuned,
+            "higher",
+        ),
+    )
+
+
+_TUNED = (DECAYED.name, MILDLY.name, SOFT.name)
+
+RESNET = Experiment(
+    name="resnet34",
+    title="ResNet-34 on CIFAR-10: orthogonal kernels",
+    covers=("fig6",),
+    about=_ABOUT,
+    parts=(NetworkPart("CIFAR-10", PROBLEM, ALL),),
+    runs=5,
+    epochs=150,
+    points=150,
+    quick=_QUICK,
+    claims=_claims("Figure 6", _TUNED),
+)
+
+SHORT = Experiment(
+    name="resnet34-short",
+    title="ResNet-34 on CIFAR-10: orthogonal kernels, 24 epochs",
+    covers=("fig6-short",),
+    about="As resnet34, with the same shape of schedule in 24 epochs, on all images and on 20,000 of them. "
+    + _ABOUT,
+    parts=(
+        NetworkPart("50,000 images", PROBLEM, ALL),
+        NetworkPart("20,000 images", replace(PROBLEM, train=20_000), ALL),
+    ),
+    runs=5,
+    epochs=24,
+    points=24,
+    quick=replace(_QUICK, parts=("20,000 images",)),
+    claims=tuple(
+        replace(claim, part=part)
+        for part in ("50,000 images", "20,000 images")
+        for claim in _claims("Figure 6", _TUNED)
+    ),
+)
+
+IDENTITIES = Experiment(
+    name="resnet34-identities",
+    title="ResNet-34 on CIFAR-10: orthogonal kernels, blocks that start as identities",
+    covers=("fig6-identities",),
+    about="As resnet34-short on 20,000 images, but the gains of every block's last BatchNorm start at 0, so "
+    "that a block starts as its shortcut alone. " + _ABOUT,
+    parts=(NetworkPart("20,000 images", replace(PROBLEM, train=20_000, identities=True), ALL),),
+    runs=5,
+    epochs=24,
+    points=24,
+    quick=_QUICK,
+    claims=_claims("Figure 6", _TUNED),
+)
+
+PENALTY = Experiment(
+    name="resnet34-penalty",
+    title="ResNet-34 on CIFAR-10: the search for the penalty's strength",
+    covers=("fig6-search",),
+    about="SGD-m with the orthogonality penalty λ Σ ‖WᵀW − I‖² on all weights but the first, on "
+    "20,000 images and 24 epochs, beside o-CoLud. As resnet34 otherwise.",
+    parts=(NetworkPart("20,000 images", replace(PROBLEM, train=20_000), (*map(soft, STRENGTHS), COLUD)),),
+    runs=2,
+    epochs=24,
+    points=24,
+    quick=_QUICK,
+    claims=(
+        Claim(
+            "not in the paper",
+            "o-CoLud is more accurate than the penalty at its best strength.",
+            "test accuracy",
+            COLUD.name,
+            tuple(soft(strength).name for strength in STRENGTHS),
+            "higher",
+        ),
+    ),
+)
+
+PLAIN = Method("SGD", LR)
+COLOD = Method("o-CoLod", LR, square="orthogonal")
+
+OVERDAMPED = Experiment(
+    name="resnet34-overdamped",
+    title="ResNet-34 on CIFAR-10: orthogonal kernels without momentum",
+    covers=("figD3",),
+    about="SGD without momentum and o-CoLod at h = 0.1, which does not change; as resnet34 otherwise.",
+    parts=(NetworkPart("CIFAR-10", replace(PROBLEM, stages=1), (PLAIN, COLOD)),),
+    runs=5,
+    epochs=150,
+    points=150,
+    quick=_QUICK,
+    claims=(
+        Claim(
+            "Figure D3",
+            "o-CoLod is modestly more accurate than SGD.",
+            "test accuracy",
+            COLOD.name,
+            (PLAIN.name,),
+            "higher",
+        ),
+        Claim(
+            "Figure D3",
+            "o-CoLod inhibits overfitting: its test loss rises less from its lowest.",
+            "rise of the test loss",
+            COLOD.name,
+            (PLAIN.name,),
+            "lower",
+        ),
+        Claim(
+            "Figure D3",
+            "o-CoLod has a lower test loss.",
+            "test loss",
+            COLOD.name,
+            (PLAIN.name,),
+            "lower",
+        ),
+    ),
+)
+
+TIME = Experiment(
+    name="resnet34-time",
+    title="ResNet-34 on CIFAR-10: what a step costs",
+    covers=("fig6-time",),
+    about="Three epochs of each method, for the time of a step alone: the median over all epochs but the "
+    "first. The methods take turns, five times, since the first trainings of a process may be faster than "
+    "later ones. Processes side by side slow each other, so run nothing else meanwhile.",
+    parts=(NetworkPart("CIFAR-10", PROBLEM, (SGD, DECAYED, SOFT, COLUD, PRINTED, COLOD)),),
+    runs=5,
+    epochs=3,
+    points=3,
+    quick=replace(_QUICK, sizes=(("train", 192), *_QUICK.sizes[1:])),
+    claims=(
+        Claim(
+            "not in the paper",
+            "A step of o-CoLud takes longer than one of SGD-m; the ratio says how much.",
+            "time per step",
+            COLUD.name,
+            (SGD.name,),
+            "higher",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The data sets: found on this machine or downloaded, checked, and read."""

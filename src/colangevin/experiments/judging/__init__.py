@@ -1,0 +1,1 @@
+"""What trained networks come to: scores, measures, and whether the paper's claims hold."""

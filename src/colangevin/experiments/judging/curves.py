@@ -1,0 +1,69 @@
+"""Curves over training: how they are shown, and the measures that they come to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colangevin.experiments.catalogue.measures import MEASURES
+
+__all__ = ["CURVES", "best_of_curves", "from_curves"]
+
+Array = NDArray[Any]
+
+#: what may be drawn over training, with its title and what it is multiplied by
+CURVES = {
+    "test_accuracy": ("test accuracy, %", 100),
+    "validation_loss": ("validation loss", 1),
+    "test_loss": ("test loss", 1),
+    "train_accuracy": ("train accuracy, %", 100),
+    "train_loss": ("train loss", 1),
+    "validation_accuracy": ("validation accuracy, %", 100),
+    "largest_output_weight": ("largest output weight", 1),
+    "largest_first_weight": ("largest first weight", 1),
+    "violation": ("violation of the constraint", 1),
+    "fallbacks": ("polar factors taken so far", 1),
+    "norm_gain_change": ("largest change of a norm's gain", 1),
+}
+
+
+def from_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
+    """The measures that curves over training come to.
+
+    Args:
+        curves: of shape (points, methods, runs) by name.
+
+    Returns:
+        Numbers of shape (methods, runs) by measure.
+    """
+    last = {name.replace("_", " "): curve[-1] for name, curve in curves.items()}
+    shown = {name: value for name, value in last.items() if name in MEASURES}
+    return {
+        **{name: 100 * value if "accuracy" in name else value for name, value in shown.items()},
+        "test accuracy over training": 100 * curves["test_accuracy"].mean(0),
+        "rise of the test loss": last["test loss"] - curves["test_loss"].min(0),
+    }
+
+
+def best_of_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
+    """The best that curves of loss and accuracy were, at any point.
+
+    Args:
+        curves: of shape (points, methods, runs) by name.
+
+    Returns:
+        Numbers of shape (methods, runs) by measure. Where there are validation data they choose the point,
+        and the test data judge it.
+    """
+    test = curves["test_loss"]
+    if "validation_loss" not in curves:
+        return {
+            "highest test accuracy": 100 * curves["test_accuracy"].max(0),
+            "lowest test loss": test.min(0),
+        }
+    chosen = curves["validation_loss"].argmin(0)[None]
+    return {
+        "lowest validation loss": curves["validation_loss"].min(0),
+        "test loss at the lowest validation loss": np.take_along_axis(test, chosen, axis=0)[0],
+    }

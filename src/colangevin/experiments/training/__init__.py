@@ -1,0 +1,1 @@
+"""Training of an experiment's networks, job by job."""
