@@ -16,7 +16,7 @@ import pytest
 
 import colangevin
 from colangevin import locks
-from colangevin.locks import Lock, alone
+from colangevin.locks import Lock, alone, alone_in, unless_taken
 
 SOURCE = str(Path(colangevin.__file__).parent)
 
@@ -168,3 +168,26 @@ def test_where_there_are_none_it_is_said(path, monkeypatch, missing):
     assert lock.held
     with alone(path) as only:
         assert not only
+
+
+def test_a_folder_itself_can_be_waited_for_and_stays_as_it_was(tmp_path):
+    with alone_in(tmp_path) as first:
+        assert first
+        with unless_taken(tmp_path / ".lock") as other:
+            assert other  # the lock of the folder is not that of a file in it
+    assert os.listdir(tmp_path) == [".lock"]
+
+
+def test_without_waiting_the_second_to_come_does_not_have_it_even_in_the_same_process(path):
+    with unless_taken(path) as first, unless_taken(path) as second:
+        assert (first, second) == (True, False)
+    with unless_taken(path) as third:
+        assert third
+
+
+def test_without_waiting_a_place_without_locks_is_an_error(path, monkeypatch):
+    monkeypatch.setattr(locks, "fcntl", None)
+    with pytest.raises(OSError, match="no flock"), unless_taken(path):
+        pass
+    with alone_in(path.parent) as ours:
+        assert not ours

@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Lock", "alone"]
+__all__ = ["Lock", "alone", "alone_in", "unless_taken"]
 
 #: locks of this process by device and number of their files
 _held: "WeakValueDictionary[tuple[int, int], Lock]" = WeakValueDictionary()
@@ -101,7 +101,47 @@ def alone(path: Path) -> Iterator[bool]:
     Yields:
         Whether we are alone; False where there are no locks.
     """
+    with _waited_for(_open(path)) as ours:
+        yield ours
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[bool]:
+    """Wait for the lock of a folder itself, which puts no file into it.
+
+    Args:
+        folder: which exists.
+
+    Yields:
+        Whether we are alone; False where there are no locks.
+    """
+    with _waited_for(os.open(folder, os.O_RDONLY)) as ours:
+        yield ours
+
+
+@contextmanager
+def unless_taken(path: Path) -> Iterator[bool]:
+    """Take a lock file without waiting, and keep other processes off meanwhile.
+
+    Unlike a :class:`Lock` it is not taken from an earlier holder in the same process. An OSError says that
+    there can be no lock.
+
+    Args:
+        path: of the file, in a folder that exists.
+
+    Yields:
+        Whether it is ours; False when somebody else has it.
+    """
     file = _open(path)
+    try:
+        yield _lock(file, wait=False)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _waited_for(file: int) -> Iterator[bool]:
+    """Lock an open file as soon as it is free, and close it afterwards."""
     try:
         try:
             ours = _lock(file, wait=True)

@@ -10,7 +10,7 @@ import torch
 
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.problems import ImageProblem, TextProblem
-from colangevin.experiments.training import image_task, network_training, text_task
+from colangevin.experiments.training import image_task, step_graphs, text_task
 from colangevin.experiments.training.network_training import NetworkTraining
 from tests.experiments.small_data import lay_out
 
@@ -57,17 +57,17 @@ def trained(made, epochs):
 def test_all_steps_come_from_graphs_and_nothing_takes_the_plain_path(problem, method):
     made = training(problem, method)
     trained(made, EPOCHS)
-    assert set(made._graphs) == set(made.task.sizes)
+    assert set(made.steps.captured) == set(made.task.sizes)
     assert all(mover.watches for mover in made.optimizer._plan.movers)
 
 
 @CASES
 def test_graphs_take_the_steps_that_would_be_taken_one_by_one(problem, method, monkeypatch):
     graphed = trained(training(problem, method), EPOCHS)
-    monkeypatch.setattr(network_training, "_EAGER", 10_000)
+    monkeypatch.setattr(step_graphs, "_EAGER", 10_000)
     eager = training(problem, method)
     torch.testing.assert_close(trained(eager, EPOCHS), graphed, rtol=TOLERANCE, atol=0)
-    assert not eager._graphs
+    assert not eager.steps.captured
 
 
 @CASES
@@ -94,7 +94,7 @@ def test_a_graph_follows_the_learning_rate_and_draws_dropout_anew():
     for _ in range(2):
         made._start.zero_()
         made._loss.zero_()
-        made._graphs[size].replay()
+        made.steps.captured[size].replay()
         losses.append(float(made._loss))
     for weight, before in zip(made.weights, weights, strict=True):
         assert torch.equal(weight, before)

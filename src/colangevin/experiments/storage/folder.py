@@ -14,22 +14,17 @@ The files of a job depend on the settings alone, byte for byte; what differs bet
 afternoons is in ``run.json``.
 """
 
-import dataclasses
-import fcntl
-import io
-import os
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-import colangevin
 from colangevin.experiments.catalogue.experiment import Experiment
-from colangevin.experiments.storage.archives import Arrays, check_stored, read_arrays, write_arrays
-from colangevin.experiments.storage.decoding import decode, quoted
+from colangevin.experiments.storage.archives import Arrays, read_arrays, write_arrays
+from colangevin.experiments.storage.checkpoints import load_checkpoint, save_checkpoint
 from colangevin.experiments.storage.disk import (
     DamagedError,
     StoreError,
@@ -39,8 +34,10 @@ from colangevin.experiments.storage.disk import (
     write_atomically,
     write_json,
 )
-from colangevin.experiments.storage.record import FORMAT, Record, differences, new_record
+from colangevin.experiments.storage.record import Record, new_record
+from colangevin.experiments.storage.run_file import RunFile
 from colangevin.files import HALF
+from colangevin.locks import alone_in, unless_taken
 
 __all__ = ["Folder"]
 
@@ -67,6 +64,7 @@ class Folder:
 
     def __init__(self, root: Path, name: str) -> None:
         self.path = root / name
+        self._run = RunFile(self.path)
 
     # ---- what was run ----------------------------------------------------------------------------
 
@@ -90,14 +88,14 @@ class Folder:
                 f"Could not make the folder {self.path} ({error.strerror or error}). "
                 "Choose another with --out."
             ) from error
-        with self._alone():
+        with alone_in(self.path):
             for left in self.path.glob(f".run.json*{HALF}"):
                 left.unlink(missing_ok=True)
             if not self.started:
                 self._check_empty()
-                self._write_record(now)
+                self._run.write(now)
             elif resume:
-                self._check(now)
+                self._run.check_continues(now)
             else:
                 raise StoreError(
                     f"{self.path} has results already. Add --resume to go on with them, or choose another "
@@ -107,7 +105,7 @@ class Folder:
     @property
     def started(self) -> bool:
         """Whether anything was run here."""
-        return (self.path / "run.json").is_file()
+        return self._run.path.is_file()
 
     def _check_empty(self) -> None:
         """Nobody knows what made the results in a folder without ``run.json``."""
@@ -118,60 +116,13 @@ class Folder:
                 "Put run.json back, or choose another folder with --out."
             )
 
-    def _check(self, now: Record) -> None:
-        if lines := differences(self.run(), now):
-            raise StoreError(
-                "\n".join([f"{self.path} has results of something else, which cannot be continued:", *lines])
-                + "\nChoose another folder with --out, or go back to what they were made with."
-            )
-
     def run(self) -> Record:
-        """What ``run.json`` says.
-
-        Returns:
-            Its contents.
-
-        Raises:
-            StoreError: when it is of another format or no such file.
-        """
-        path = self.path / "run.json"
-        try:
-            run = read_json(path)
-            found, version = run.get("format"), run.get("version")
-            if found == FORMAT:
-                record: Record = decode(Record, run, "run")
-                return record
-        except ValueError as error:
-            raise self._unreadable(error) from error
-        raise StoreError(
-            f"{path} has format {quoted(found)}; colangevin {colangevin.__version__} reads format {FORMAT}. "
-            f"Use the version that wrote it ({quoted(version)}), or run again in another folder."
-        )
+        """What ``run.json`` says."""
+        return self._run.read()
 
     def experiment(self) -> Experiment:
-        """What was run here.
-
-        Returns:
-            The experiment that ``run.json`` describes.
-
-        Raises:
-            StoreError: when it describes none, or one that belongs in another folder.
-        """
-        try:
-            experiment: Experiment = decode(Experiment, self.run().experiment, "experiment")
-        except ValueError as error:
-            raise self._unreadable(error) from error
-        if experiment.name != self.path.name:
-            raise self._unreadable(
-                f"experiment.name is {quoted(experiment.name)}; it must be the name of its folder"
-            )
-        return experiment
-
-    def _unreadable(self, reason: object) -> StoreError:
-        return StoreError(
-            f"{self.path / 'run.json'} cannot be read as results: {str(reason)[:300]}. Put back a whole "
-            "copy, or choose another folder with --out."
-        )
+        """What was run here, as ``run.json`` describes it."""
+        return self._run.experiment()
 
     # ---- jobs ------------------------------------------------------------------------------------
 
@@ -189,37 +140,25 @@ class Folder:
             StoreError: when there can be no lock.
         """
         path = self._lock(job)
-        try:
-            # a link that somebody put there would lock, or make, a file elsewhere
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise StoreError(
-                f"Could not lock {path} ({error.strerror or error}). Make the folder writable, and move away "
-                "what is there under that name."
-            ) from error
-        # the lock ends with the process, whatever becomes of it
-        with os.fdopen(lock, "wb") as file:
+        # a link that somebody put there would lock, or make, a file elsewhere: it is not followed
+        with ExitStack() as stack:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                mine = stack.enter_context(unless_taken(path))
+            except OSError as error:
+                raise StoreError(
+                    f"Could not lock {path} ({error.strerror or error}). Make the folder writable, and move "
+                    "away what is there under that name."
+                ) from error
+            if not mine:
                 yield False
                 return
             for left in self.path.glob(f".{job.slug}.*{HALF}"):
                 left.unlink(missing_ok=True)
             yield True
-            # only now: who locks a file that another has removed shares the job with who makes a new one
+            # Unlock last. After a remove and re-create, two processes can hold locks on different files of
+            # one name; by now the job is done, and neither would run it.
             if self.done(job):
                 self.tidy(job)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes from changing ``run.json`` meanwhile."""
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
 
     def done(self, job: Stored) -> bool:
         """Whether a job is complete: its files are there, and every one is whole."""
@@ -248,12 +187,12 @@ class Folder:
     ) -> None:
         """Store a complete job. The JSON comes last: where it is, everything is."""
         write_atomically(self.file(job, "npz"), write_arrays(arrays))
-        with self._alone():
+        with alone_in(self.path):
             run = self.run()
             run.seconds[job.name] = round(seconds, 1)
             if step_ms is not None:
                 run.step_ms[job.name] = round(step_ms, 3)
-            self._write_record(run)
+            self._run.write(run)
         write_json(self.file(job, "json"), measured)
         self.file(job, "pt").unlink(missing_ok=True)
 
@@ -276,31 +215,11 @@ class Folder:
 
     def save_checkpoint(self, job: Stored, state: dict[str, Any]) -> None:
         """Store a training under way, in place of an earlier moment of it."""
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        write_atomically(self.file(job, "pt"), buffer.getvalue())
+        save_checkpoint(self.file(job, "pt"), state)
 
     def load_checkpoint(self, job: Stored) -> dict[str, Any] | None:
-        """The training under way, if there is one.
-
-        Args:
-            job: the job.
-
-        Returns:
-            What was stored; None when nothing was.
-
-        Raises:
-            DamagedError: when it is not whole.
-        """
-        path = self.file(job, "pt")
-        if not path.is_file():
-            return None
-        whole(check_stored, path)
-        try:
-            state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-        except Exception as error:  # whole, but no checkpoint: torch then raises almost anything
-            raise DamagedError(path, error) from error
-        return state
+        """The training under way; None when there is none. A DamagedError when it is not whole."""
+        return load_checkpoint(self.file(job, "pt"))
 
     def tidy(self, job: Stored) -> None:
         """Remove the checkpoint and the lock of a job that is done, which a kill may have left."""
@@ -313,6 +232,3 @@ class Folder:
     def file(self, job: Stored, suffix: str) -> Path:
         """The path of a file of a job."""
         return self.path / f"{job.slug}.{suffix}"
-
-    def _write_record(self, record: Record) -> None:
-        write_json(self.path / "run.json", dataclasses.asdict(record))

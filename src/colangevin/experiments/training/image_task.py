@@ -38,6 +38,7 @@ class ImageTask:
     """
 
     held_out: tuple[str, ...] = ("test",)
+    clip = 0.0
     curves: tuple[str, ...] = (
         *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "violation", "fallbacks"),
     )

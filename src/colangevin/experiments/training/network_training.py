@@ -3,14 +3,11 @@
 import math
 import statistics
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import colangevin as cl
@@ -20,51 +17,18 @@ from colangevin.experiments.catalogue.problems import ImageProblem, TextProblem
 from colangevin.experiments.data.sources import Progress
 from colangevin.experiments.judging.scoring import score
 from colangevin.experiments.training.image_task import ImageTask
+from colangevin.experiments.training.network_optimizer import (
+    build_optimizer,
+    groups_at_the_start,
+    penalised_weights,
+)
 from colangevin.experiments.training.randomness import Draw, seeded
+from colangevin.experiments.training.step_graphs import StepGraphs
+from colangevin.experiments.training.task import Task
 from colangevin.experiments.training.text_task import TextTask
 from colangevin.noise import stream
-from colangevin.optim.base import ConstrainedOptimizer
-from colangevin.optim.param_groups import Rules, choose
 
 __all__ = ["NetworkTraining"]
-
-# Steps of a size that are taken one by one before they are captured: they compile kernels, choose
-# convolutions and make the optimizer's state.
-_EAGER = 3
-# Singular values of a weight that are kept, evenly by rank where there are more.
-_SPECTRUM = 64
-
-
-class Task(Protocol):
-    """What a training needs to know of its problem."""
-
-    #: names of what is measured
-    curves: tuple[str, ...]
-    #: names of the data that are evaluated but not trained on
-    held_out: tuple[str, ...]
-    #: of every step of an epoch
-    sizes: list[int]
-
-    def model(self, method: Method) -> nn.Module:
-        """A new network, on the CPU, drawn from torch's generator."""
-
-    def rules(self, method: Method) -> Rules:
-        """Constraints by parameter."""
-
-    def learning_rate(self, epoch: int, epochs: int) -> float:
-        """What the learning rate is multiplied by in an epoch."""
-
-    def begin(self, epoch: int) -> None:
-        """Prepare an epoch."""
-
-    def batch(self, start: Tensor, size: int) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of a step."""
-
-    def pieces(self, part: str) -> Iterator[tuple[Tensor, Tensor]]:
-        """Inputs and targets of data that are held out."""
-
-    def watch(self, model: nn.Module) -> dict[str, float]:
-        """What else is to be known of a network, by the name of its curve."""
 
 
 class NetworkTraining:
@@ -101,7 +65,6 @@ class NetworkTraining:
             if isinstance(problem, ImageProblem)
             else TextTask(problem, device, progress)
         )
-        self._clip = problem.clip if isinstance(problem, TextProblem) else 0.0
         self.epoch = 0
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
@@ -110,8 +73,9 @@ class NetworkTraining:
         with seeded(seed, Draw.WEIGHTS, run):
             self.model = self.task.model(method)
         rules = self.task.rules(method)
-        self._penalised: list[nn.Parameter] = []
-        groups = self._groups(rules)
+        self._penalised = penalised_weights(self.model, method, rules)
+        with seeded(seed, Draw.WEIGHTS, run, 1):
+            groups = groups_at_the_start(self.model, method, rules)
         self.model.to(device)
         self.weights = list(self.model.parameters())
         # buffers, whose addresses a captured graph keeps
@@ -119,31 +83,15 @@ class NetworkTraining:
         for weight, grad in zip(self.weights, self._grads, strict=True):
             weight.grad = grad
         self._lr = torch.tensor(method.lr, device=device)
-        self.optimizer = _optimizer(method, groups, self._lr, stream(seed, run) >> 1)
+        self.optimizer = build_optimizer(method, groups, self._lr, stream(seed, run) >> 1)
         self._share_rate()
         solves.watch(self.optimizer, self._solves)
         self._start = torch.zeros((), dtype=torch.long, device=device)
         self._loss = torch.zeros((), dtype=torch.double, device=device)
         self._right = torch.zeros((), dtype=torch.long, device=device)
         self._count = torch.zeros((), dtype=torch.long, device=device)
-        self._eager: dict[int, int] = {}  # steps of each size that were taken one by one
-        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self.steps = StepGraphs(device)
         self._seconds: list[float] = []  # of every epoch of this process
-
-    def _groups(self, rules: Rules) -> list[dict[str, Any]]:
-        """Parameter groups, with the weights where the method starts."""
-        method = self.method
-        free = [{"params": list(self.model.named_parameters()), "constraint": cl.Free()}]
-        if not rules:
-            return free
-        if method.penalty:
-            held = [group for group in choose(self.model, rules) if group["constraint"] == cl.Orthogonal()]
-            self._penalised = [weight for group in held for _, weight in group["params"]]
-            return free
-        with seeded(self.seed, Draw.WEIGHTS, self.run, 1), _gains_at_their_bound():
-            orthogonal = cl.Orthogonal() in rules.values()
-            groups = cl.constrain(self.model, rules, init="draw" if orthogonal else "auto")
-        return groups if method.constrained else free
 
     # ---- training --------------------------------------------------------------------------------
 
@@ -164,28 +112,12 @@ class NetworkTraining:
         with seeded(self.seed, Draw.DROPOUT, self.run, self.epoch), fastest:
             try:
                 for size in self.task.sizes:
-                    self._step(size)
+                    self.steps.take(self._compute, size)
             except cl.NonFiniteError:
                 self.lost = True
         # a step in a graph raises nothing, but its loss shows
         self.lost = self.lost or not math.isfinite(float(self._loss))
         self._seconds.append(time.perf_counter() - began)
-
-    def _step(self, size: int) -> None:
-        """A step: one by one at first, then from a graph where there are graphs."""
-        if size in self._graphs:
-            self._graphs[size].replay()
-        elif self.device.type == "cuda" and self._eager.get(size, 0) == _EAGER:
-            graph = torch.cuda.CUDAGraph()
-            # graphs of several sizes take turns, so they can share their memory
-            pool = next(iter(self._graphs.values())).pool() if self._graphs else None
-            with torch.cuda.graph(graph, pool=pool):
-                self._compute(size)
-            self._graphs[size] = graph
-            graph.replay()
-        else:
-            self._compute(size)
-            self._eager[size] = self._eager.get(size, 0) + 1
 
     def _compute(self, size: int) -> None:
         """Differentiate the loss of the next batch and move the weights, without waiting for the device."""
@@ -194,8 +126,8 @@ class NetworkTraining:
             loss, right = score(self._logits(x), y)
             grads = torch.autograd.grad(loss + self._penalty(), self.weights)
         torch._foreach_copy_(self._grads, grads)
-        if self._clip:
-            nn.utils.clip_grad_norm_(self.weights, self._clip)
+        if self.task.clip:
+            nn.utils.clip_grad_norm_(self.weights, self.task.clip)
         self.optimizer.step()
         self._start.add_(size)
         self._loss.add_(loss.detach().double(), alpha=y.numel())
@@ -263,26 +195,6 @@ class NetworkTraining:
         """Largest violation of a constraint; 0 without any."""
         return max(cl.diagnostics.violation(self.optimizer).values())
 
-    @torch.no_grad()
-    def spectra(self) -> tuple[list[str], NDArray[np.float32]]:
-        """Names of all weights that are matrices, and singular values of each, the largest first.
-
-        Returns:
-            The names, and an array of shape (1, 1, weights, most) that ends in NaN where one has fewer, and
-            is NaN for weights that are not finite.
-        """
-        named = {
-            name: weight.flatten(1) for name, weight in self.model.named_parameters() if weight.dim() > 1
-        }
-        most = min(_SPECTRUM, max(min(matrix.shape) for matrix in named.values()))
-        table = np.full((1, 1, len(named), most), np.nan, np.float32)
-        for number, matrix in enumerate(named.values()):
-            if bool(matrix.isfinite().all()):
-                values = torch.linalg.svdvals(matrix).cpu()
-                kept = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
-                table[0, 0, number, : len(kept)] = values[kept].numpy()
-        return list(named), table
-
     # ---- checkpoints -----------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -302,36 +214,13 @@ class NetworkTraining:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._share_rate()
-        self._eager, self._graphs = {}, {}  # the optimizer's state lies elsewhere now
+        # the loaded state lies elsewhere in memory than the graphs read it
+        self.steps = StepGraphs(self.device)
 
     def _share_rate(self) -> None:
         """Let all groups read one learning rate, so that they move together; a captured graph follows it."""
         for group in self.optimizer.param_groups:
             group["lr"] = self._lr
-
-
-def _optimizer(method: Method, groups: list[dict[str, Any]], lr: Tensor, seed: int) -> ConstrainedOptimizer:
-    """The optimizer of a method."""
-    temperature, weight_decay = method.temperature, method.weight_decay
-    with _gains_at_their_bound():
-        if method.optimizer == "CoLud":
-            return cl.CoLud(
-                groups,
-                lr,
-                friction=method.friction,
-                temperature=temperature,
-                weight_decay=weight_decay,
-                seed=seed,
-            )
-        # without momentum, CoLod
-        return cl.ConstrainedSGD(
-            groups,
-            lr,
-            momentum=method.momentum,
-            temperature=temperature,
-            weight_decay=weight_decay,
-            seed=seed,
-        )
 
 
 @contextmanager
@@ -343,11 +232,3 @@ def _coarse_products() -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
-
-
-@contextmanager
-def _gains_at_their_bound() -> Iterator[None]:
-    """Take the paper's norm gains, which start at their bound and cannot leave it, without a warning."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"(?s).*start exactly at the bound", category=UserWarning)
-        yield

@@ -19,6 +19,7 @@ from colangevin.experiments.storage.disk import DamagedError
 from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.training.network_training import NetworkTraining
 from colangevin.experiments.training.points import prepare
+from colangevin.experiments.training.singular_values import singular_values
 from colangevin.experiments.training.stack_training import MEASURED, StackTraining
 
 __all__ = ["Watcher", "measuring_epochs", "run"]
@@ -174,7 +175,7 @@ def _finish_network(
     training: NetworkTraining, curves: dict[str, Array]
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """What a network has come to in the end."""
-    layers, spectra = training.spectra()
+    layers, spectra = singular_values(training.model)
     values = {**from_curves(curves), **best_of_curves(curves)}
     result = {
         "methods": [training.method.name],

@@ -39,7 +39,7 @@ class TextTask:
     )
 
     def __init__(self, problem: TextProblem, device: torch.device, progress: Progress | None = None) -> None:
-        self.problem = problem
+        self.problem, self.clip = problem, problem.clip
         text = _load(problem.data, progress)
         self.words = text.words
         share = None if problem.words is None else problem.words // 10
