@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import colangevin as cl
-from colangevin.experiments.data import fashion_mnist
-from colangevin.experiments.data.sources import DataError
+from examples import fashion_mnist
 
 __all__ = ["Images", "Setting", "load", "parser", "sample", "train"]
 
@@ -68,19 +67,19 @@ def load(name: str, device: torch.device) -> Images:
     if name == "auto":
         try:
             return load("fashion-mnist", device)
-        except DataError:
+        except OSError:
             return load("digits", device)
     sizes = SETTINGS[name]
     if name == "fashion-mnist":
-        parts = fashion_mnist.split(sizes.train, sizes.test)
+        x, y = fashion_mnist.read()
     else:
         from sklearn.datasets import load_digits
 
         pixels, classes = load_digits(return_X_y=True)
-        order = torch.randperm(len(classes), generator=torch.Generator().manual_seed(0))
-        x, y = torch.from_numpy(pixels).float()[order] / 16, torch.from_numpy(classes).long()[order]
-        parts = x[: sizes.train], y[: sizes.train], x[sizes.train :], y[sizes.train :]
-    return Images(name, *(part.to(device) for part in parts))
+        x, y = torch.from_numpy(pixels).float() / 16, torch.from_numpy(classes).long()
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
+    train, test, _ = order.split([sizes.train, sizes.test, len(y) - sizes.train - sizes.test])
+    return Images(name, *(part.to(device) for part in (x[train], y[train], x[test], y[test])))
 
 
 def parser(module: str) -> argparse.ArgumentParser:

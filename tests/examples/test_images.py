@@ -1,12 +1,13 @@
 """The examples on images, with scikit-learn's digits and few epochs."""
 
+import gzip
+import io
+
 import pytest
 import torch
 
 import colangevin as cl
-from colangevin.experiments.data import fashion_mnist
-from colangevin.experiments.data.sources import DataError
-from examples import calibration, cold_posterior, images
+from examples import calibration, cold_posterior, fashion_mnist, images
 
 CPU = torch.device("cpu")
 
@@ -16,23 +17,48 @@ def seeded():
     torch.manual_seed(0)
 
 
-def test_without_fashion_mnist_there_are_digits(monkeypatch):
+def test_without_fashion_mnist_there_are_digits(monkeypatch, tmp_path):
     def absent(*_args, **_options):
-        raise DataError("not here")
+        raise OSError("not here")
 
-    monkeypatch.setattr(fashion_mnist, "split", absent)
+    monkeypatch.setattr(fashion_mnist, "CACHE", tmp_path)
+    monkeypatch.setattr(fashion_mnist, "SYSTEM", tmp_path)
+    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", absent)
     found = images.load("auto", CPU)
     assert (found.name, found.x.shape, found.x_test.shape) == ("digits", (1000, 64), (797, 64))
     assert float(found.x.min()) == 0
     assert float(found.x.max()) == 1
 
 
-def test_fashion_mnist_comes_first(monkeypatch):
-    parts = torch.rand(4, 784), torch.arange(4), torch.rand(2, 784), torch.arange(2)
-    monkeypatch.setattr(fashion_mnist, "split", lambda train, test: parts)
+def test_fashion_mnist_comes_first(monkeypatch, tmp_path):
+    for part, count in (("train", 60_000), ("t10k", 10_000)):
+        pixels = bytes(16) + bytes([count // 1000]) * 784 * count
+        labels = bytes(8) + bytes([count % 7]) * count
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(pixels, 1))
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, 1))
+    monkeypatch.setattr(fashion_mnist, "CACHE", tmp_path)
     found = images.load("auto", CPU)
-    assert found.name == "fashion-mnist"
+    assert (found.name, found.x.shape, found.x_test.shape) == ("fashion-mnist", (10_000, 784), (10_000, 784))
     assert found.build()[0].weight.shape == (1000, 784)
+    for x, y in ((found.x, found.y), (found.x_test, found.y_test)):
+        # images keep their labels, and both sets are drawn from all
+        assert torch.equal(x[:, 0] == 60 / 255, y == 60_000 % 7)
+        assert 0.8 < float((y == 60_000 % 7).float().mean()) < 0.9
+
+
+def test_what_is_not_here_is_downloaded_once(monkeypatch, tmp_path):
+    asked = []
+
+    def answer(url, timeout):
+        asked.append(url)
+        return io.BytesIO(gzip.compress(b"12345"))
+
+    monkeypatch.setattr(fashion_mnist, "CACHE", tmp_path / "new")
+    monkeypatch.setattr(fashion_mnist, "SYSTEM", tmp_path)
+    monkeypatch.setattr(fashion_mnist.urllib.request, "urlopen", answer)
+    for _ in range(2):
+        assert bytes(fashion_mnist._bytes("a.gz").tolist()) == b"12345"
+    assert asked == [fashion_mnist.URL + "a.gz"]
 
 
 def test_every_method_learns_and_heat_destroys():
