@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.contender import Contender, Run
 from benchmarks.machine import version
-from benchmarks.results import Row
+from benchmarks.sheet import Row
 from benchmarks.timing import Timing, Variant, alternate, failure
 from benchmarks.workloads import Workload
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import growth
-from benchmarks.results import FOLDER, Row, load, load_machine
+from benchmarks.sheet import FOLDER, Row, load, load_machine
 
 __all__ = ["draw", "main"]
 

@@ -17,8 +17,8 @@ from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
 from benchmarks.noise import RANDN
 from benchmarks.parametrizations import GEOTORCH, TORCH
-from benchmarks.results import FOLDER, Row, Sheet
 from benchmarks.riemannian import GEOOPT_CANONICAL, GEOOPT_EUCLIDEAN, POGO
+from benchmarks.sheet import FOLDER, Row, Sheet
 from benchmarks.timing import VARIANTS, failure
 from benchmarks.torch_optimizers import ADAMW_FOREACH, ADAMW_FUSED, MUON, SGD_FOREACH, SGD_FUSED
 from benchmarks.training import NAME as TRAINING

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks import workloads
-from benchmarks.results import FOLDER, Row, load, load_machine
+from benchmarks.sheet import FOLDER, Row, load, load_machine
 from benchmarks.training import NAME as TRAINING
 
 __all__ = ["BEGIN", "END", "main", "pages", "render"]

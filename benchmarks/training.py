@@ -13,7 +13,7 @@ import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Run, orthogonality
 from benchmarks.machine import version
 from benchmarks.measure import Budget, times
-from benchmarks.results import Row
+from benchmarks.sheet import Row
 from benchmarks.timing import VARIANTS, alternate, failure
 from colangevin.experiments.models.resnet import ResNet34
 

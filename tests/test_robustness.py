@@ -106,7 +106,7 @@ def assert_feasible(optimizer: ConstrainedOptimizer, tolerance: float) -> None:
             assert value <= tolerance, (measure.__name__, name, optimizer.param_groups[0]["constraint"])
 
 
-# The grid of the brief: optimizers x constraints x gradient sizes x learning rates x dtypes.
+# All optimizers x constraints x gradient sizes (SCALES) x learning rates (RATES) x dtypes.
 
 
 def run_grid(optimizer_name: str, constraint: Constraint, dtype: torch.dtype, steps: int, every: int) -> None:

@@ -13,9 +13,9 @@ import torch
 import colangevin as cl
 from benchmarks.bandwidth import copy_bandwidth
 from benchmarks.machine import machine, version
-from benchmarks.results import FOLDER
 from benchmarks.sampling.samplers import SAMPLERS, Sampler
 from benchmarks.sampling.targets import TARGETS, Target
+from benchmarks.sheet import FOLDER
 from benchmarks.timing import failure
 
 __all__ = ["BEGIN", "END", "Row", "main", "page", "render"]

@@ -1,7 +1,7 @@
 import json
 
 from benchmarks import plot, table
-from benchmarks.results import Row, Sheet, load
+from benchmarks.sheet import Row, Sheet, load
 
 WORK = "ResNet-34 kernels, gradients 0.02"
 MACHINE = {"device": "A chip", "copy_gb_per_s": 1234.5, "torch": "2.0", "threads": 2, "commit": "abc"}

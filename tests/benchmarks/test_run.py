@@ -5,7 +5,7 @@ import torch
 
 from benchmarks import run
 from benchmarks.noise import RANDN
-from benchmarks.results import load, load_machine
+from benchmarks.sheet import load, load_machine
 
 PEERS = {"geoopt": "geoopt", "geotorch": "geotorch", "pogo": "pogo-torch"}
 
