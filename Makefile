@@ -72,14 +72,14 @@ clean:  ## remove the environment, caches and builds
 $(VENV)/bin/python:
 	$(BASE_PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --no-compile -c constraints.txt -e ".[experiments]"
+$(VENV)/.demo-stamp: pyproject.toml requirements/torch.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --no-compile -c requirements/torch.txt -e ".[experiments]"
 	touch $@
 
-$(VENV)/.test-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --no-compile -c constraints.txt -e ".[dev]"
+$(VENV)/.test-stamp: pyproject.toml requirements/torch.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --no-compile -c requirements/torch.txt -e ".[dev]"
 	touch $@
 
-$(VENV)/.bench-stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --no-compile -c constraints.txt -e ".[bench]"
+$(VENV)/.bench-stamp: pyproject.toml requirements/torch.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --no-compile -c requirements/torch.txt -e ".[bench]"
 	touch $@
