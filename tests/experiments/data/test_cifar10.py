@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from colangevin.experiments.data import cifar10, sources
+from colangevin.experiments.data import cifar10, download
 from colangevin.experiments.data.sources import DataError
 from tests.experiments.small_data import cifar_batches, files_in, sums_of
 
@@ -25,7 +25,7 @@ def machine(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(download.urllib.request, "urlopen", unreachable)
     return tmp_path / "cifar-10"
 
 
@@ -133,7 +133,7 @@ def serve(monkeypatch, batches=BATCHES):
     class Answer(io.BytesIO):
         headers = {"Content-Length": "7"}  # noqa: RUF012
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", lambda url, timeout: Answer(buffer.getvalue()))
+    monkeypatch.setattr(download.urllib.request, "urlopen", lambda url, timeout: Answer(buffer.getvalue()))
     return buffer.getvalue()
 
 

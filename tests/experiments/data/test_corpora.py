@@ -4,7 +4,7 @@ import urllib.error
 import pytest
 import torch
 
-from colangevin.experiments.data import corpora, sources
+from colangevin.experiments.data import corpora, download
 from colangevin.experiments.data.sources import DataError
 from tests.experiments.small_data import corpus_texts, lay_out
 
@@ -19,7 +19,7 @@ def machine(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(download.urllib.request, "urlopen", unreachable)
     return tmp_path
 
 
@@ -71,12 +71,12 @@ def test_what_is_missing_is_downloaded_and_checked(machine, monkeypatch):
     class Answer(io.BytesIO):
         headers = {"Content-Length": "9"}  # noqa: RUF012
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", lambda url, timeout: Answer(b"other"))
+    monkeypatch.setattr(download.urllib.request, "urlopen", lambda url, timeout: Answer(b"other"))
     with pytest.raises(DataError, match=r"lstm/master/data/ptb.test.txt: .*SHA-256"):
         corpora.load("ptb")
     assert not gone.exists()
     told = []
-    monkeypatch.setattr(sources.urllib.request, "urlopen", lambda url, timeout: Answer(content))
+    monkeypatch.setattr(download.urllib.request, "urlopen", lambda url, timeout: Answer(content))
     corpora.load("ptb", lambda *news: told.append(news))
     assert told == [("ptb.test.txt", len(content), 9)]
     assert gone.read_bytes() == content

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from colangevin.experiments.catalogue import bounded_images
-from colangevin.experiments.data import fashion_mnist, sources
+from colangevin.experiments.data import download, fashion_mnist
 from colangevin.experiments.data.sources import DataError
 from colangevin.experiments.training import points
 from tests.experiments.small_data import files_in
@@ -39,7 +39,7 @@ def machine(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(download.urllib.request, "urlopen", unreachable)
     return tmp_path / "data" / "fashion-mnist"
 
 
@@ -59,11 +59,11 @@ def serve(monkeypatch, spoil=lambda packed: packed):
 
     def urlopen(url, timeout):
         asked.append(url)
-        answer = Answer(spoil(gzip.compress(contents()[url.removeprefix(fashion_mnist.URL)])))
+        answer = Answer(spoil(gzip.compress(contents()[url.removeprefix(fashion_mnist.SOURCE.url)])))
         answer.headers = {"Content-Length": "1000"}
         return answer
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(download.urllib.request, "urlopen", urlopen)
     return asked
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colangevin.experiments.data import cifar10, corpora, fashion_mnist, sources
-from colangevin.experiments.data.sources import DataError
+from colangevin.experiments.data import cifar10, corpora, download, fashion_mnist
+from colangevin.experiments.data.sources import DataError, Source
 from colangevin.files import write_whole
 from tests.experiments.data.test_cifar10 import LAYOUTS
 from tests.experiments.data.test_fashion_mnist import contents as fashion_contents
@@ -47,7 +47,7 @@ def cifar(layout, patch):
     patch.setattr(cifar10, "ARCHIVE", hashlib.sha256(buffer.getvalue()).hexdigest())
     place, suffix, convert = LAYOUTS[layout]
     files = {f"cifar-10/{place}/{name}{suffix}": convert(content) for name, content in batches.items()}
-    return DataSet(cifar10.load, files, {cifar10.URL: buffer.getvalue()})
+    return DataSet(cifar10.load, files, {cifar10.SOURCE.url: buffer.getvalue()})
 
 
 def fashion(patch, tmp_path):
@@ -59,7 +59,7 @@ def fashion(patch, tmp_path):
     return DataSet(
         fashion_mnist.load,
         {f"fashion-mnist/{name}": content for name, content in packed.items()},
-        {fashion_mnist.URL + name: content for name, content in packed.items()},
+        {fashion_mnist.SOURCE.url + name: content for name, content in packed.items()},
     )
 
 
@@ -181,7 +181,7 @@ def network(data_set, monkeypatch):
         answer.headers = {"Content-Length": "many"}
         return answer
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(download.urllib.request, "urlopen", urlopen)
     return asked
 
 
@@ -240,7 +240,7 @@ def test_an_answer_that_is_cut_is_told_as_a_failed_download(data_set, network, t
         def read(self, size):
             raise IncompleteRead(b"", 100)
 
-    monkeypatch.setattr(sources.urllib.request, "urlopen", lambda url, timeout: Cut())
+    monkeypatch.setattr(download.urllib.request, "urlopen", lambda url, timeout: Cut())
     with pytest.raises(DataError, match=r"could not be downloaded from http.* \(IncompleteRead: "):
         data_set.load()
     assert files_in(tmp_path) == [".lock"]
@@ -261,5 +261,5 @@ def test_a_download_goes_on_beside_what_others_left_in_the_folder(tmp_path):
     foreign = tmp_path / ".film.mkv.part"
     foreign.write_bytes(b"somebody else's")
     (tmp_path / ".file.0a1b2c3d.part").write_bytes(b"half")
-    with sources.downloading(tmp_path, ["file"]):
+    with Source("data", "Data", "").downloading(tmp_path, ["file"], "Put it here"):
         assert sorted(os.listdir(tmp_path)) == [".film.mkv.part", ".lock", "file"]

@@ -6,16 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from colangevin.experiments.data.sources import (
-    DataError,
-    Progress,
-    downloading,
-    fetch,
-    keep,
-    official,
-    own_folder,
-    read,
-)
+from colangevin.experiments.data.download import Progress
+from colangevin.experiments.data.sources import Source, keep
 
 __all__ = ["CORPORA", "Corpus", "Text", "load"]
 
@@ -91,10 +83,9 @@ def load(name: str, progress: Progress | None = None) -> Text:
         training text.
     """
     corpus = CORPORA[name]
-    texts = [
-        official(read(path), expected, path, corpus.title).decode()
-        for path, expected in zip(_locate(name, progress), corpus.sums, strict=True)
-    ]
+    source = Source(name, corpus.title, corpus.url)
+    paths = _locate(source, corpus, progress)
+    texts = [source.read(path, known).decode() for path, known in zip(paths, corpus.sums, strict=True)]
     numbers: dict[str, int] = {}
     parts = []
     for text in texts:
@@ -104,25 +95,16 @@ def load(name: str, progress: Progress | None = None) -> Text:
     return Text(train, valid, test, len(numbers))
 
 
-def _locate(name: str, progress: Progress | None) -> list[Path]:
+def _locate(source: Source, corpus: Corpus, progress: Progress | None) -> list[Path]:
     """The three files, downloaded where they are not."""
-    corpus, own = CORPORA[name], own_folder(name)
     for names in (corpus.files, corpus.others):
-        paths = [own / each for each in names]
+        paths = [source.folder / each for each in names]
         if all(path.is_file() for path in paths):
             return paths
-    paths = [own / each for each in corpus.files]
-    try:
-        with downloading(own, corpus.files):
-            for path, expected in zip(paths, corpus.sums, strict=True):
-                if not path.is_file():
-                    url = corpus.url + path.name
-                    keep(path, official(fetch(url, progress), expected, url, corpus.title))
-    except OSError as error:
-        layout = "\n".join(f"    {path}" for path in paths)
-        raise DataError(
-            f"{corpus.title} is not on this machine and could not be downloaded from {corpus.url} "
-            f"({error}).\nPut its three texts here:\n{layout}\n"
-            f"or set COLANGEVIN_DATA to a folder that has them in {name}/. Then run the command again."
-        ) from error
+    paths = [source.folder / each for each in corpus.files]
+    layout = "\n".join(["Put its three texts here:", *(f"    {path}" for path in paths)])
+    with source.downloading(source.folder, corpus.files, layout):
+        for path, known in zip(paths, corpus.sums, strict=True):
+            if not path.is_file():
+                keep(path, source.fetch(source.url + path.name, known, progress))
     return paths

@@ -6,21 +6,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from colangevin.experiments.data.sources import (
-    DataError,
-    Progress,
-    downloading,
-    fetch,
-    keep,
-    official,
-    own_folder,
-    read,
-)
+from colangevin.experiments.data.download import Progress
+from colangevin.experiments.data.sources import Source, keep
 
 __all__ = ["load", "locate", "split"]
 
 SYSTEM = Path("/usr/share/datasets/fashion-mnist")
-URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+SOURCE = Source(
+    "fashion-mnist", "Fashion-MNIST", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+)
 
 #: SHA-256 of the unpacked files: distributions pack them anew, the contents are the same everywhere
 SUMS = {
@@ -29,10 +23,6 @@ SUMS = {
     "t10k-images-idx3-ubyte.gz": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
     "t10k-labels-idx1-ubyte.gz": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 }
-
-
-def _layout(folder: Path) -> str:
-    return "\n".join(f"    {folder / name}" for name in SUMS)
 
 
 def locate(progress: Progress | None = None) -> Path:
@@ -46,34 +36,18 @@ def locate(progress: Progress | None = None) -> Path:
 
     Returns:
         The folder.
-
-    Raises:
-        DataError: with the expected layout, when they are nowhere and cannot be downloaded.
     """
-    own = own_folder("fashion-mnist")
+    own = SOURCE.folder
     for folder in (own, SYSTEM):
         if all((folder / name).is_file() for name in SUMS):
             return folder
-    try:
-        with downloading(own, SUMS):
-            for name in SUMS:
-                if not (own / name).is_file():
-                    _download(name, own / name, progress)
-    except OSError as error:
-        raise DataError(
-            f"Fashion-MNIST is not on this machine and could not be downloaded from {URL} ({error}).\n"
-            f"Put the four official files here:\n{_layout(own)}\n"
-            "or set COLANGEVIN_DATA to a folder that has them in fashion-mnist/, or install Debian's\n"
-            f"dataset-fashion-mnist, which puts them into {SYSTEM}. Then run the command again."
-        ) from error
+    layout = "\n".join(["Put the four official files here:", *(f"    {own / name}" for name in SUMS)])
+    debian = f", or install Debian's\ndataset-fashion-mnist, which puts them into {SYSTEM}"
+    with SOURCE.downloading(own, SUMS, layout, debian):
+        for name, expected in SUMS.items():
+            if not (own / name).is_file():
+                keep(own / name, SOURCE.fetch(SOURCE.url + name, expected, progress, gzip.decompress))
     return own
-
-
-def _download(name: str, path: Path, progress: Progress | None) -> None:
-    """Fetch one file, which is kept only if all of it came and is right."""
-    packed = fetch(URL + name, progress)
-    official(packed, SUMS[name], URL + name, "Fashion-MNIST", gzip.decompress)
-    keep(path, packed)
 
 
 def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
@@ -87,8 +61,7 @@ def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
     """
     folder = locate(progress)
     contents = {
-        name: official(read(folder / name), expected, folder / name, "Fashion-MNIST", gzip.decompress)
-        for name, expected in SUMS.items()
+        name: SOURCE.read(folder / name, expected, gzip.decompress) for name, expected in SUMS.items()
     }
     sets = {}
     for part in ("train", "t10k"):

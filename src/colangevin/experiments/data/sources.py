@@ -1,104 +1,140 @@
-"""Files of data sets: where they lie, how they come from the network, whether they are the right ones."""
+"""Where a data set lies, where it is downloaded from, and whether its files are the official ones."""
 
 import hashlib
 import os
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
+from dataclasses import dataclass
 from pathlib import Path
 
+from colangevin.experiments.data.download import Progress, fetch
 from colangevin.files import HALF, write_whole
 from colangevin.locks import alone
 
-__all__ = ["DataError", "Progress", "downloading", "fetch", "keep", "official", "own_folder", "read"]
+__all__ = ["DataError", "Source", "keep"]
 
-#: told the name of a file, the bytes that have come and those there are
-Progress = Callable[[str, int, int], None]
+_REPLACE = "Put the official file in its place, or remove it; it is then downloaded."
+_AGAIN = "Nothing of it was kept. Try again later, or put the official files where COLANGEVIN_DATA points. "
 
 
 class DataError(RuntimeError):
     """A data set that cannot be had, with what to do about it."""
 
 
-def own_folder(name: str) -> Path:
-    """Where a data set lies that belongs to this package, or will lie once it is downloaded.
+@dataclass(frozen=True)
+class Source:
+    """The origin of a data set, which reads and downloads its files and checks them by their SHA-256.
 
-    Args:
-        name: of the data set.
-
-    Returns:
-        ``$COLANGEVIN_DATA/name``; without the variable, a folder in the user's cache.
+    Attributes:
+        name: of the data set's folder.
+        title: of the data set, in words.
+        url: where it is downloaded from.
     """
-    if "COLANGEVIN_DATA" in os.environ:
-        return Path(os.environ["COLANGEVIN_DATA"]) / name
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "colangevin" / name
 
+    name: str
+    title: str
+    url: str
 
-@contextmanager
-def downloading(folder: Path, names: Iterable[str]) -> Iterator[None]:
-    """Let one process at a time download into a folder; the next then finds what is there.
+    @property
+    def folder(self) -> Path:
+        """``$COLANGEVIN_DATA/name``; without the variable, a folder in the user's cache."""
+        if "COLANGEVIN_DATA" in os.environ:
+            return Path(os.environ["COLANGEVIN_DATA"]) / self.name
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(cache) / "colangevin" / self.name
 
-    What a kill left half written is swept up.
+    def read(self, path: Path, expected: str, unpack: Callable[[bytes], bytes] = bytes) -> bytes:
+        """The contents of a file on this machine.
 
-    Args:
-        folder: made when it is not there.
-        names: of the files that may come.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder / ".lock") as only:
-        if only:
-            for left in [left for name in names for left in folder.glob(f".{name}.*{HALF}")]:
-                left.unlink(missing_ok=True)
-        yield
+        Args:
+            path: of the file.
+            expected: SHA-256 of its unpacked contents.
+            unpack: makes the contents of the file's bytes.
 
+        Returns:
+            The unpacked contents.
 
-def fetch(url: str, progress: Progress | None) -> bytes:
-    """What a URL has, all of it in memory.
+        Raises:
+            DataError: when the file cannot be read, is damaged or is another.
+        """
+        try:
+            packed = path.read_bytes()
+        except OSError as error:
+            raise DataError(
+                f"{path}: cannot be read ({error.strerror or error}). Make it readable. {_REPLACE}"
+            ) from error
+        return self._unpacked(packed, expected, path, unpack, _REPLACE)
 
-    Args:
-        url: where it is.
-        progress: told how it goes.
+    def fetch(
+        self,
+        url: str,
+        expected: str,
+        progress: Progress | None,
+        unpack: Callable[[bytes], bytes] = bytes,
+    ) -> bytes:
+        """A file from the network.
 
-    Returns:
-        What came.
+        Args:
+            url: of the file.
+            expected: SHA-256 of its unpacked contents.
+            progress: told how it goes.
+            unpack: makes the contents of the file's bytes.
 
-    Raises:
-        OSError: when it cannot be had.
-    """
-    try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            length = answer.headers.get("Content-Length") or ""
-            total = int(length) if length.isdecimal() else 0
-            content = bytearray()
-            while piece := answer.read(1 << 16):
-                content += piece
-                if progress is not None:
-                    progress(url.rsplit("/", 1)[-1], len(content), total)
-    except HTTPException as error:  # an answer that is none
-        raise OSError(f"{type(error).__name__}: {error}") from error
-    return bytes(content)
+        Returns:
+            The file as it came, packed. An OSError when it cannot be had, a DataError when it is damaged or
+            is another.
+        """
+        packed = fetch(url, progress)
+        self._unpacked(packed, expected, url, unpack, _AGAIN)
+        return packed
 
+    def _unpacked(
+        self, packed: bytes, expected: str, where: Path | str, unpack: Callable[[bytes], bytes], todo: str
+    ) -> bytes:
+        """The contents of a file, if they are the official ones."""
+        try:
+            unpacked = unpack(packed)
+        except Exception as error:  # of damaged bytes, gzip, xz and pickle raise almost anything
+            raise DataError(
+                f"{where}: is not a whole file of {self.title} ({type(error).__name__}: {error}). {todo}"
+            ) from error
+        found = hashlib.sha256(unpacked).hexdigest()
+        if found != expected:
+            raise DataError(
+                f"{where}: the unpacked contents have SHA-256 {found}, {self.title}'s are {expected}. {todo}"
+            )
+        return unpacked
 
-def read(path: Path) -> bytes:
-    """What a file holds.
+    @contextmanager
+    def downloading(
+        self, folder: Path, names: Iterable[str], layout: str, instead: str = ""
+    ) -> Iterator[None]:
+        """Let one process at a time download into a folder; the next then finds the files there.
 
-    Args:
-        path: of the file.
+        Half-written files that a killed process left are removed.
 
-    Returns:
-        Its contents.
+        Args:
+            folder: made when it is not there.
+            names: of the files that may come.
+            layout: where to put the files by hand, in words; part of the error.
+            instead: another way to get them, in words.
 
-    Raises:
-        DataError: when it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot be read ({error.strerror or error}). Make it readable. {_REPLACE}"
-        ) from error
+        Raises:
+            DataError: when the network or the folder fails; it says where to put the files by hand.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with alone(folder / ".lock") as only:
+                if only:
+                    for left in [left for name in names for left in folder.glob(f".{name}.*{HALF}")]:
+                        left.unlink(missing_ok=True)
+                yield
+        except OSError as error:
+            raise DataError(
+                f"{self.title} is not on this machine and could not be downloaded from {self.url} "
+                f"({error}).\n{layout}\nor set COLANGEVIN_DATA to a folder that has them in {self.name}/"
+                f"{instead}. Then run the command again."
+            ) from error
 
 
 def keep(path: Path, content: bytes) -> None:
@@ -118,44 +154,3 @@ def keep(path: Path, content: bytes) -> None:
             f"{path}: could not be written ({error.strerror or error}). Make room and make the folder "
             "writable, or set COLANGEVIN_DATA to another folder. Then run the command again."
         ) from error
-
-
-def official(
-    content: bytes,
-    expected: str,
-    where: Path | str,
-    whose: str,
-    unpack: Callable[[bytes], bytes] = bytes,
-) -> bytes:
-    """The unpacked contents of a file, which are those of the data set.
-
-    Args:
-        content: as it was found.
-        expected: SHA-256 of what is in it.
-        where: it was found, a path or a URL.
-        whose: it should be.
-        unpack: makes the contents of it.
-
-    Returns:
-        The contents.
-
-    Raises:
-        DataError: when it is damaged or something else.
-    """
-    todo = _REPLACE if isinstance(where, Path) else _AGAIN
-    try:
-        unpacked = unpack(content)
-    except Exception as error:  # of damaged bytes, gzip, xz and pickle raise almost anything
-        raise DataError(
-            f"{where}: is not a whole file of {whose} ({type(error).__name__}: {error}). {todo}"
-        ) from error
-    found = hashlib.sha256(unpacked).hexdigest()
-    if found != expected:
-        raise DataError(
-            f"{where}: the unpacked contents have SHA-256 {found}, {whose}'s are {expected}. {todo}"
-        )
-    return unpacked
-
-
-_REPLACE = "Put the official file in its place, or remove it; it is then downloaded."
-_AGAIN = "Nothing of it was kept. Try again later, or put the official files where COLANGEVIN_DATA points. "

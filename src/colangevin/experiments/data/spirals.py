@@ -15,48 +15,38 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["four_turn_spiral", "two_turn_spiral"]
+__all__ = ["four_turn_spiral", "spiral", "two_turn_spiral"]
 
 
 def four_turn_spiral(
     n: int, *, noise: float = 0.02, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    r"""The spiral of the orthogonality experiments: radius 2, four turns.
-
-    Leimkuhler et al. 2021, Appendix D.1, Eq. (65).
-
-    Args:
-        n: number of points; the classes get half each, the first one more when n is odd.
-        noise: standard deviation of the noise on each coordinate.
-        generator: source of randomness; torch's default one when None.
-
-    Returns:
-        Points of shape (n, 2) and labels 0.0 or 1.0 of shape (n,), the classes taking turns.
-    """
-    return _spiral(n, radius=2.0, turns=4, noise=noise, generator=generator)
+    """The :func:`spiral` of the orthogonality experiments: Leimkuhler et al. 2021, Appendix D.1, Eq. (65)."""
+    return spiral(n, radius=2.0, turns=4, noise=noise, generator=generator)
 
 
 def two_turn_spiral(
     n: int, *, noise: float = 0.05, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    r"""The spiral of the circle experiments: radius 1, two turns.
+    """The :func:`spiral` of the circle experiments: Leimkuhler et al. 2021, Appendix D.2, Eq. (66)."""
+    return spiral(n, radius=1.0, turns=2, noise=noise, generator=generator)
 
-    Leimkuhler et al. 2021, Appendix D.2, Eq. (66).
+
+def spiral(
+    n: int, *, radius: float, turns: int, noise: float, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor]:
+    """Points of two interleaved spirals.
 
     Args:
         n: number of points; the classes get half each, the first one more when n is odd.
-        noise: standard deviation of the noise on each coordinate.
+        radius: R.
+        turns: k.
+        noise: s, the standard deviation of the noise on each coordinate.
         generator: source of randomness; torch's default one when None.
 
     Returns:
         Points of shape (n, 2) and labels 0.0 or 1.0 of shape (n,), the classes taking turns.
     """
-    return _spiral(n, radius=1.0, turns=2, noise=noise, generator=generator)
-
-
-def _spiral(
-    n: int, *, radius: float, turns: int, noise: float, generator: torch.Generator | None
-) -> tuple[Tensor, Tensor]:
     labels = torch.arange(n) % 2
     root_t = torch.rand(n, generator=generator).sqrt()
     angle = 2 * math.pi * turns * root_t + math.pi * labels

@@ -11,7 +11,7 @@ import colangevin as cl
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.problems import ImageProblem
 from colangevin.experiments.data import cifar10
-from colangevin.experiments.data.sources import Progress
+from colangevin.experiments.data.download import Progress
 from colangevin.experiments.models.resnet import ResNet34
 from colangevin.experiments.training.randomness import Draw, generator
 from colangevin.optim.param_groups import Rules

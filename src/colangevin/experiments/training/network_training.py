@@ -14,7 +14,7 @@ import colangevin as cl
 from colangevin.constraints import solves
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.problems import ImageProblem, TextProblem
-from colangevin.experiments.data.sources import Progress
+from colangevin.experiments.data.download import Progress
 from colangevin.experiments.judging.scoring import score
 from colangevin.experiments.training.image_task import ImageTask
 from colangevin.experiments.training.network_optimizer import (

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from colangevin.experiments.catalogue.problems import Problem
 from colangevin.experiments.data import fashion_mnist
-from colangevin.experiments.data.sources import Progress
+from colangevin.experiments.data.download import Progress
 from colangevin.experiments.data.spirals import four_turn_spiral, two_turn_spiral
 from colangevin.experiments.training.randomness import Draw, generator
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import Job, jobs
 from colangevin.experiments.catalogue.parts import Part
-from colangevin.experiments.data.sources import Progress
+from colangevin.experiments.data.download import Progress
 from colangevin.experiments.judging import plane
 from colangevin.experiments.judging.curves import best_of_curves, from_curves
 from colangevin.experiments.storage.disk import DamagedError

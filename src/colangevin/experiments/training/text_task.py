@@ -10,7 +10,7 @@ import colangevin as cl
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.problems import TextProblem
 from colangevin.experiments.data import corpora
-from colangevin.experiments.data.sources import Progress
+from colangevin.experiments.data.download import Progress
 from colangevin.experiments.models.transformer import Transformer
 from colangevin.optim.param_groups import Rules
 
