@@ -14,7 +14,7 @@ import torch
 from colangevin.experiments import report
 from colangevin.experiments.catalogue.names import slug
 from colangevin.experiments.judging import plane
-from colangevin.experiments.report import tables
+from colangevin.experiments.report.markdown import _plain, markdown
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.disk import StoreError
 from colangevin.experiments.storage.folder import Folder
@@ -188,7 +188,7 @@ def test_markdown_has_the_lines_of_any_other_and_no_tag_or_link(good, hostile):
     ],
 )
 def test_markdown_shows_text_as_it_is(text, expected):
-    assert tables._plain(text) == expected
+    assert _plain(text) == expected
 
 
 LOOK = """
@@ -335,7 +335,7 @@ def test_whatever_a_value_is_replaced_by_it_is_reported_on_or_refused_by_the_nam
         path.write_text(json.dumps(replaced(content, place, new)), encoding="utf-8")
         try:
             results = load(copy)
-            tables.markdown(results, [])
+            markdown(results, [])
             report.page.html(results, copy)
         except StoreError as error:
             messages.append(str(error))

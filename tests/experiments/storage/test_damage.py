@@ -289,8 +289,8 @@ def test_no_pickle_is_read_from_arrays(copy):
 
 
 def test_all_arrays_together_are_bounded(copy, monkeypatch):
-    from colangevin.experiments.report import results
+    from colangevin.experiments.report import gathering
 
-    monkeypatch.setattr(results, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(gathering, "MOST_BYTES", 5_000)
     with pytest.raises(StoreError, match=r"part-1.npz .*the report would need more than 5,000 bytes of arr"):
         load(copy)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from colangevin.experiments.report import figures, page, tables
+from colangevin.experiments.report import figures, page
+from colangevin.experiments.report.markdown import markdown
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.disk import StoreError, write_atomically
 
@@ -26,7 +27,7 @@ def write(folder: Path) -> Path:
     pictures = figures.draw(results)
     for name, svg in pictures.items():
         write_atomically(drawn / name, svg)
-    write_atomically(folder / "report.md", tables.markdown(results, list(pictures)).encode())
+    write_atomically(folder / "report.md", markdown(results, list(pictures)).encode())
     path = folder / "report.html"
     write_atomically(path, page.html(results, folder).encode())
     return path

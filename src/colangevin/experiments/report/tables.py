@@ -1,17 +1,26 @@
-"""The tables of a report, as rows of text, and as Markdown."""
+"""The tables of a report, as rows of text."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.measures import MEASURES
 from colangevin.experiments.judging.summaries import summary
 from colangevin.experiments.judging.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
-from colangevin.experiments.report.results import PartResult, Result
+from colangevin.experiments.report.gathering import PartResult
+from colangevin.experiments.report.results import Result
 
-__all__ = ["Table", "claims", "facts", "markdown", "numbers", "summary_line"]
+__all__ = ["METHOD", "Table", "claims", "facts", "numbers", "summary_line"]
+
+#: how a claim is tested, in words
+METHOD = (
+    "A claim is tested by the differences between a method and its baseline, of several the best, run by "
+    f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
+    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, does "
+    "not hold when it lies on the other, and is undecided when it does neither or there are fewer than "
+    f"{FEWEST_RUNS} runs. Numbers are means over runs ± standard deviation; those of the curvature are over "
+    "all points of all boundaries, as in the paper."
+)
 
 
 @dataclass(frozen=True)
@@ -129,51 +138,3 @@ def summary_line(results: Sequence[Result]) -> str:
     verdicts = [finding.verdict for result in results for finding in result.findings]
     holds, fails, open_ = (verdicts.count(word) for word in ("holds", "does not hold", "undecided"))
     return f"Claims tested: {len(verdicts)}. They hold: {holds}, do not hold: {fails}, undecided: {open_}."
-
-
-def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
-    """The report as Markdown."""
-    lines = ["# Results", "", summary_line(results), "", METHOD]
-    for result in results:
-        experiment = result.experiment
-        about = f"{', '.join(experiment.covers)}. {_plain(experiment.about)}"
-        lines += ["", f"## {_plain(experiment.title)}", "", about, ""]
-        lines += [f"- {name}: {_plain(text)}" for name, text in facts(result)]
-        lines += ["", *_code(result.run.command), "", *_lines(claims(result))]
-        for each in result.parts:
-            lines += ["", f"### {_plain(each.part.name)}", "", *_lines(numbers(result, each))]
-        mine = [name for name in pictures if name.startswith(f"{experiment.name}.")]
-        for name in mine:
-            lines += ["", f"![{name.removesuffix('.svg')}](figures/{name})"]
-    return "\n".join(lines) + "\n"
-
-
-METHOD = (
-    "A claim is tested by the differences between a method and its baseline, of several the best, run by "
-    f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
-    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, does "
-    "not hold when it lies on the other, and is undecided when it does neither or there are fewer than "
-    f"{FEWEST_RUNS} runs. Numbers are means over runs ± standard deviation; those of the curvature are over "
-    "all points of all boundaries, as in the paper."
-)
-
-
-def _lines(table: Table) -> list[str]:
-    head, *rows = [list(map(_plain, row)) for row in (table.head, *table.rows)]
-    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-
-
-# What Markdown reads as anything but itself; a colon before slashes and a point after www make links.
-_MARKS = re.compile(r"[\\`*_\[\]|~$#@!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is; not every dialect knows a backslash before what HTML uses."""
-    return escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
-
-
-def _code(command: str) -> list[str]:
-    """A command as a block, between more backticks than it has in a row."""
-    longest = max((len(run) for run in re.findall("`+", command)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [f"{fence}console", command, fence]
