@@ -3,7 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-__all__ = ["MLP"]
+__all__ = ["FIRST", "LAST", "MLP"]
+
+#: names of the weights that read the input and make the output
+FIRST, LAST = "hidden.0.weight", "output.weight"
 
 
 class _Linear(nn.Linear):

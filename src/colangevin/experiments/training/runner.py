@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,43 +13,20 @@ from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import Job, jobs
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.data.download import Progress
-from colangevin.experiments.judging import plane
-from colangevin.experiments.judging.curves import best_of_curves, from_curves
 from colangevin.experiments.storage.disk import DamagedError
 from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.training.network_training import NetworkTraining
+from colangevin.experiments.training.outcomes import of_a_network, of_a_stack
 from colangevin.experiments.training.points import prepare
-from colangevin.experiments.training.singular_values import singular_values
 from colangevin.experiments.training.stack_training import MEASURED, StackTraining
+from colangevin.experiments.training.watcher import Watcher
 
-__all__ = ["Watcher", "measuring_epochs", "run"]
+__all__ = ["measuring_epochs", "run"]
 
 #: seconds of work that a kill may cost
 CHECKPOINT_SECONDS = 30.0
 
 Array = NDArray[Any]
-
-
-class Watcher(Protocol):
-    """Who is told how a run goes."""
-
-    def damaged(self, why: str) -> None:
-        """A file of a job is not whole, and the job starts again."""
-
-    def begin(self, job: Job, epoch: int) -> None:
-        """A job starts, or goes on, at an epoch."""
-
-    def advanced(self, epoch: int) -> None:
-        """An epoch is done, or on its way through the device."""
-
-    def measured(self, curves: dict[str, Array]) -> None:
-        """The job's curves so far, of shape (points, methods, runs)."""
-
-    def looking(self, done: int, total: int) -> None:
-        """How many classifiers have had their boundary measured."""
-
-    def downloading(self, name: str, done: int, total: int) -> None:
-        """Bytes of a file that have come, and of how many."""
 
 
 def measuring_epochs(experiment: Experiment) -> list[int]:
@@ -154,10 +131,10 @@ def _run_job(
     arrays["epochs"] = np.array(measuring_epochs(experiment))
     seconds += time.monotonic() - started
     if isinstance(training, NetworkTraining):
-        result, more = _finish_network(training, curves)
+        result, more = of_a_network(training, curves)
         folder.finish(job, result, {**arrays, **more}, seconds, training.step_ms)
     elif isinstance(job.part, Part):
-        result, more = _finish_stack(experiment, job.part, training, curves, watcher)
+        result, more = of_a_stack(experiment, job.part, training, curves, watcher.looking)
         folder.finish(job, result, {**arrays, **more}, seconds)
     return True
 
@@ -171,53 +148,7 @@ def _checkpoint(folder: Folder, job: Job, watcher: Watcher) -> dict[str, Any] | 
         return None
 
 
-def _finish_network(
-    training: NetworkTraining, curves: dict[str, Array]
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What a network has come to in the end."""
-    layers, spectra = singular_values(training.model)
-    values = {**from_curves(curves), **best_of_curves(curves)}
-    result = {
-        "methods": [training.method.name],
-        "values": {name: _listed(table) for name, table in values.items()},
-        "lost": [int(training.lost)],
-        "violation": [training.violation()],
-        "layers": layers,
-    }
-    return result, {"singular_values": spectra}
-
-
-def _finish_stack(
-    experiment: Experiment, part: Part, training: StackTraining, curves: dict[str, Array], watcher: Watcher
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What a stack has come to in the end, with a look at the plane."""
-    stack = training.stack
-    values = from_curves(curves)
-    arrays: dict[str, Array] = {}
-    if experiment.plane != "nothing":
-        edge = plane.EDGES[part.problem.data]
-        arrays.update(plane.look(stack.model, len(part.methods), edge))
-        points = training.data.x.cpu().numpy().astype(np.float32)
-        arrays.update(train_x=points, train_y=training.data.y.cpu().numpy().astype(np.uint8))
-        if experiment.plane == "curvature":
-            numbers, gradients = plane.measure(stack.model, len(part.methods), edge, watcher.looking)
-            values.update(numbers)
-            arrays.update(gradients)
-    result = {
-        "methods": [method.name for method in part.methods],
-        "values": {name: _listed(table) for name, table in values.items()},
-        "lost": stack.lost.sum(1).tolist(),
-        "violation": stack.violation(),
-    }
-    return result, arrays
-
-
 def _curves(names: tuple[str, ...], measured: list[torch.Tensor]) -> dict[str, Array]:
     """Curves of shape (points, methods, runs) by name."""
     stacked = torch.stack(measured).numpy()
     return {name: stacked[:, number] for number, name in enumerate(names)}
-
-
-def _listed(table: Array) -> list[list[float | None]]:
-    """Numbers for JSON, which knows no NaN."""
-    return [[float(value) if np.isfinite(value) else None for value in row] for row in table]

@@ -4,10 +4,8 @@ Copy ``method * runs + run`` belongs to that method and run. Forward and backwar
 batched products; the optimizers own slices of every parameter, in the same memory.
 """
 
-import copy
 import functools
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,12 +16,11 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 import colangevin as cl
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.problems import Problem
-from colangevin.experiments.models.mlp import MLP
-from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.experiments.models.mlp import FIRST, LAST, MLP
+from colangevin.experiments.training.stack_optimizers import build_optimizers, slices
+from colangevin.experiments.training.stack_start import copies_at_the_start
 
 __all__ = ["Stack"]
-
-FIRST, LAST = "hidden.0.weight", "output.weight"
 
 # Activations of one layer held at a time while measuring.
 _ACTIVATIONS = 1 << 26
@@ -58,7 +55,7 @@ class Stack:
         self.runs = runs
         self.copies = len(methods) * runs
         build = functools.partial(MLP, problem.depth, problem.width, inputs, 1 if classes == 2 else classes)
-        self.model = _replicas(build, methods, runs, seed).to(device)
+        self.model = copies_at_the_start(build, methods, runs, seed).to(device)
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
         # 0 for copies whose loss has left the finite numbers; they stay where they were
@@ -71,8 +68,8 @@ class Stack:
         self._penalised = slice(0, 0)
         if penalised:
             self._penalised = slice(penalised[0] * runs, (penalised[-1] + 1) * runs)
-        self._held: dict[str, list[int]] = {}  # which methods a parameter of the optimizers belongs to
-        self.optimizers = self._optimizers(seed)
+        self._slices = slices(self.weights, self.grads, methods, runs, self._square)
+        self.optimizers = build_optimizers(self._slices, seed)
 
     # ---- forward and backward --------------------------------------------------------------------
 
@@ -175,57 +172,12 @@ class Stack:
     def violation(self) -> list[float]:
         """Each method's largest violation of its constraints; 0 without any."""
         worst = [0.0] * len(self.methods)
+        held = {each.label: each.methods for each in self._slices}
         for optimizer in self.optimizers:
             for label, value in cl.diagnostics.violation(optimizer).items():
-                for number in self._held[label]:
+                for number in held[label]:
                     worst[number] = max(worst[number], value)
         return worst
-
-    # ---- optimizers ------------------------------------------------------------------------------
-
-    def _optimizers(self, seed: int) -> list[ConstrainedOptimizer]:
-        """An optimizer for each class of them that the methods ask for."""
-        made: list[ConstrainedOptimizer] = []
-        for kind, groups in self._groups().items():
-            lr = groups[0]["lr"]
-            if kind == "CoLud":
-                made.append(cl.CoLud(groups, lr, friction=groups[0]["friction"], seed=seed))
-            elif kind == "ConstrainedSGD":
-                made.append(cl.ConstrainedSGD(groups, lr, seed=seed))
-            else:
-                made.append(cl.CoLod(groups, lr, seed=seed))
-        return made
-
-    def _groups(self) -> dict[str, list[dict[str, Any]]]:
-        """Parameter groups by optimizer. Neighbours that move a parameter alike share one slice of it."""
-        members: dict[tuple[Any, ...], list[tuple[str, Tensor]]] = {}
-        for name, weight in self.weights.items():
-
-            def alike(number: int, name: str = name) -> tuple[Any, ...]:
-                method = self.methods[number]
-                return method.optimizer, _options(method), self._constraint(method, name)
-
-            for key, neighbours in itertools.groupby(range(len(self.methods)), key=alike):
-                numbers = list(neighbours)
-                mine = slice(numbers[0] * self.runs, (numbers[-1] + 1) * self.runs)
-                # .data: each slice counts its own versions, else a step of one were an edit to the next
-                piece = torch.nn.Parameter(weight.data[mine])
-                piece.grad = self.grads[name][mine]
-                label = f"{self.methods[numbers[0]].name}: {name}"
-                self._held[label] = numbers
-                members.setdefault((*key, mine.start, mine.stop), []).append((label, piece))
-        groups: dict[str, list[dict[str, Any]]] = {}
-        for (kind, options, constraint, start, stop), params in members.items():
-            group = {"params": params, "constraint": constraint, "replicas": stop - start, **dict(options)}
-            groups.setdefault(kind, []).append(group)
-        return groups
-
-    def _constraint(self, method: Method, name: str) -> cl.Constraint:
-        if method.radii is not None and name in (FIRST, LAST):
-            return cl.Circle(method.radii[name == LAST])
-        if method.square == "orthogonal" and name in self._square:
-            return cl.Orthogonal()
-        return cl.Free()
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
@@ -247,29 +199,8 @@ class Stack:
         self._alive.copy_(state["alive"])
 
 
-def _options(method: Method) -> tuple[tuple[str, float], ...]:
-    """What the optimizer of a method is told about its groups."""
-    options = {"lr": method.lr, "temperature": method.temperature, "weight_decay": method.weight_decay}
-    if method.optimizer == "CoLud":
-        options["friction"] = method.friction
-    if method.optimizer == "ConstrainedSGD":
-        options["momentum"] = method.momentum
-    return tuple(options.items())
-
-
 def _losses(logits: Tensor, y: Tensor) -> Tensor:
     """The loss of every point of every copy."""
     if logits.dim() == 2:
         return binary_cross_entropy_with_logits(logits, y, reduction="none")
     return cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view_as(y)
-
-
-def _replicas(build: Callable[[], MLP], methods: Sequence[Method], runs: int, seed: int) -> cl.Replicas:
-    """The copies: a run's initial weights are the same for all methods, but for orthogonal ones."""
-    default = cl.Replicas(build, runs, seed=seed)
-    orthogonal = copy.deepcopy(default)
-    if square := build().square_weights:
-        orthogonal.constrain(dict.fromkeys(square, cl.Orthogonal()), init="draw")
-    starts = [default if method.square == "default" else orthogonal for method in methods]
-    models = (start[run] for start in starts for run in range(runs))
-    return cl.Replicas(lambda: next(models), len(methods) * runs)
