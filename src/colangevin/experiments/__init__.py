@@ -1,1 +1,1 @@
-"""The paper's experiments on small networks; they need the extra ``experiments``."""
+"""The paper's experiments and their command line; they need the extra ``experiments``."""

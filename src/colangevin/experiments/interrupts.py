@@ -39,9 +39,8 @@ class Interrupts:
             KeyboardInterrupt: when it is not the first.
         """
         for terminal in self._terminals:
-            if not os.isatty(
-                terminal
-            ):  # it was closed, and a line to it would end the run before it is saved
+            # Writing to a terminal that was closed would end the run before it is saved.
+            if not os.isatty(terminal):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, terminal)
                 os.close(nowhere)

@@ -10,7 +10,7 @@ from colangevin.experiments.catalogue.parts import NetworkPart, Part
 
 __all__ = ["MOST_TRAININGS", "Experiment", "Quick"]
 
-#: of one experiment, a hundred times those of the paper's largest: what a report can still hold in memory
+#: most trainings of one experiment, so that a report can hold it in memory; the paper's largest has 1,000
 MOST_TRAININGS = 100_000
 
 
@@ -40,7 +40,7 @@ class Experiment:
         title: in a line.
         covers: figures and tables, as ``fig4`` and ``tabD2``; each is a name on the command line too.
         about: what is done and where the paper leaves a choice, in a few sentences.
-        parts: what is trained; the same methods in all of them, which the report compares by their place.
+        parts: what is trained. All have equally many methods, which the report compares by their place.
         runs: repetitions of every method.
         epochs: of every training.
         claims: what the paper says.
@@ -90,7 +90,7 @@ class Experiment:
             self._check_measured(number.measure, number.part, number.method)
 
     def _check_measured(self, measure: str, part: str | None, *methods: str) -> None:
-        """That a claim or a number is about what there is."""
+        """Refuse a claim or a number about a measure, part or method that is not there."""
         if measure not in MEASURES:
             raise ValueError(f"measure {measure!r} must be one of {', '.join(MEASURES)}")
         if part is not None and part not in [each.name for each in self.parts]:
@@ -126,7 +126,7 @@ class Experiment:
 
 
 def _resized(part: Part | NetworkPart, **sizes: Any) -> Part | NetworkPart:
-    # in two branches, of which each keeps the kind of its problem
+    # The two branches are alike; each tells mypy which kind of problem it replaces.
     if isinstance(part, Part):
         return replace(part, problem=replace(part.problem, **sizes))
     return replace(part, problem=replace(part.problem, **sizes))

@@ -12,7 +12,7 @@ __all__ = ["Job", "jobs"]
 
 @dataclass(frozen=True)
 class Job:
-    """A whole part where its copies are trained as one batched model, else one run of one of its methods.
+    """A whole :class:`Part`, which is trained as one batched model, or one run of one method of a network.
 
     Attributes:
         name: in words.
@@ -30,7 +30,7 @@ class Job:
 
 
 def jobs(experiment: Experiment) -> list[Job]:
-    """All jobs of an experiment; first runs come first, so that a part of them compares all methods."""
+    """All jobs of an experiment, first runs first: results that are not complete then compare all methods."""
     runs = tuple(range(experiment.runs))
     stacked = [
         Job(part.name, part.slug, part, part.methods, runs)

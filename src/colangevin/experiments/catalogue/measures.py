@@ -15,8 +15,8 @@ class Measure:
         unit: printed after it.
         digits: after the point, or significant ones for what spans decades.
         decades: whether it spans decades; then methods are compared by ratio, and runs by geometric mean.
-        over_runs: what a table shows of several runs. The moments of the curvature are those of all points of
-            all boundaries together, as in the paper.
+        over_runs: what a table shows of several runs. Pooled moments are over all points of all boundaries
+            together, as the paper has them for the curvature.
     """
 
     unit: str = ""

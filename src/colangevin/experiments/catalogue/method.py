@@ -18,10 +18,11 @@ class Method:
         momentum: of ``ConstrainedSGD``.
         temperature: of the noise.
         weight_decay: on every parameter, as in torch.
-        radii: bounds on the entries of weights, None for free ones: of a perceptron's first and last weight;
-            of a transformer's embedding, output, feed-forward, norm and attention weights.
-        square: a perceptron's weights between hidden layers, or a ResNet's weights but the first: with
-            torch's initialisation, an orthogonal one, orthogonal throughout, or so but for the last layer.
+        radii: bounds on the entries of weights; None for free weights. A perceptron has two, of its first and
+            its last weight. A transformer has five, of embedding, output, feed-forward, norm and attention.
+        square: whether the weights between a perceptron's hidden layers, or all of a ResNet's but the first,
+            are free from torch's initial weights on, free from an orthogonal start on, orthogonal, or
+            orthogonal except the last.
         penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the same weights.
     """
 

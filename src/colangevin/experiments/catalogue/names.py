@@ -6,7 +6,7 @@ from collections.abc import Sequence
 __all__ = ["check_distinct", "check_plain", "slug"]
 
 _PLAIN = re.compile("[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-# so that the name of a file, made of those of experiment, part and method, stays below 255 bytes
+# The name of a file is made of those of experiment, part and method, and must stay below 255 bytes.
 _LONGEST = 70
 _GREEK = str.maketrans({"γ": "gamma", "λ": "lambda", "τ": "tau"})
 
@@ -18,7 +18,7 @@ def slug(name: str) -> str:
 
 
 def check_plain(name: str) -> None:
-    """Refuse a name that could be anything but a word: of an experiment, which is a folder, or of a figure.
+    """Refuse a name of an experiment or a figure that is not a plain word. Experiments name folders.
 
     Args:
         name: the name.
@@ -34,7 +34,7 @@ def check_plain(name: str) -> None:
 
 
 def check_distinct(what: str, names: Sequence[str]) -> None:
-    """Refuse names of parts or methods of which two would share a file, or that a legend would not show.
+    """Refuse names of parts or methods if two would share a file, or if a legend would leave one out.
 
     Args:
         what: they are names of.
@@ -46,7 +46,7 @@ def check_distinct(what: str, names: Sequence[str]) -> None:
     if not names:
         raise ValueError(f"there is no {what}")
     for name in names:
-        # legends leave out what begins with an underscore
+        # matplotlib leaves labels that begin with an underscore out of a legend
         if not name[:1].isalnum() or len(slug(name)) > _LONGEST:
             raise ValueError(
                 f"{what} {name[:_LONGEST]!r} must begin with a letter or digit and have at most {_LONGEST}"

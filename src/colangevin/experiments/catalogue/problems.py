@@ -22,8 +22,8 @@ class Problem:
             :func:`colangevin.experiments.data.fashion_mnist.split` has it.
         centred: whether pixels lie between -1 and 1 instead of 0 and 1.
         reduction: of the loss over a batch.
-        steps: of an epoch; None for a pass over the training set, without a last batch that is not full: what
-            is measured follows it, and would show the noise of a small batch.
+        steps: of an epoch; None for one pass over the training set. The pass leaves out a last batch that is
+            not full: measurements follow the last step, and would show the noise of a small batch.
     """
 
     data: Literal["two-turn", "four-turn", "fashion-mnist"]

@@ -16,7 +16,7 @@ SOURCE = Source(
     "fashion-mnist", "Fashion-MNIST", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 )
 
-#: SHA-256 of the unpacked files: distributions pack them anew, the contents are the same everywhere
+#: SHA-256 of the unpacked files; the packed ones differ between distributions
 SUMS = {
     "train-images-idx3-ubyte.gz": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
     "train-labels-idx1-ubyte.gz": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
@@ -65,7 +65,7 @@ def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
     }
     sets = {}
     for part in ("train", "t10k"):
-        # of an IDX file: 16 bytes of header before images, 8 before labels
+        # an IDX file has 16 bytes of header before images and 8 before labels
         images = bytearray(contents[f"{part}-images-idx3-ubyte.gz"][16:])
         labels = bytearray(contents[f"{part}-labels-idx1-ubyte.gz"][8:])
         pixels = torch.frombuffer(images, dtype=torch.uint8).view(-1, 784)
@@ -76,7 +76,7 @@ def load(progress: Progress | None = None) -> dict[str, tuple[Tensor, Tensor]]:
 def split(
     train: int, test: int, how: str, source: torch.Generator, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Few images to train on and many others to test on, as in the paper, which does not say which.
+    """Split the images as the paper does, into few to train on and many to test on. It does not say which.
 
     Args:
         train: images to train on; the paper has 10,000.

@@ -12,7 +12,7 @@ __all__ = ["CURVES", "best_of_curves", "from_curves"]
 
 Array = NDArray[Any]
 
-#: what may be drawn over training, with its title and what it is multiplied by
+#: title and factor of every curve that is drawn over training
 CURVES = {
     "test_accuracy": ("test accuracy, %", 100),
     "validation_loss": ("validation loss", 1),
@@ -47,14 +47,14 @@ def from_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def best_of_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
-    """The best that curves of loss and accuracy were, at any point.
+    """The best values of loss and accuracy at any point of a training.
 
     Args:
         curves: of shape (points, methods, runs) by name.
 
     Returns:
-        Numbers of shape (methods, runs) by measure. Where there are validation data they choose the point,
-        and the test data judge it.
+        Numbers of shape (methods, runs) by measure. With validation data, the test loss is that at the point
+        of the lowest validation loss.
     """
     test = curves["test_loss"]
     if "validation_loss" not in curves:

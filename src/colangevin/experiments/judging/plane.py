@@ -23,12 +23,12 @@ __all__ = ["EDGES", "LEVELS", "curvature", "look", "measure"]
 
 Array = NDArray[Any]
 
-#: half the side of the square that is looked at, a little larger than the spiral
+#: half the side of the square that is looked at, by data set; a little larger than the spiral
 EDGES = {"two-turn": 1.2, "four-turn": 2.2}
 
 GRID = 1000
 PICTURE = 100
-#: a picture tells probabilities apart by this many shades
+#: shades of a picture
 LEVELS = 16
 
 # Points evaluated at a time: on the CPU the activations of 500 units should stay near the cache.

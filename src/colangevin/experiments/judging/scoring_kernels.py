@@ -1,7 +1,7 @@
-"""Losses of many logits on the GPU, which are read once forward and once backward.
+"""Losses of logits on the GPU that read the logits once forward and once backward.
 
-For a vocabulary of words the logits are what a step moves most of. torch would copy them to float32, write
-their logarithms of probabilities, read those again, and copy the gradient back.
+With a vocabulary of words the logits are most of what a step reads and writes. torch would copy them to
+float32, write the logarithms of probabilities, read those again, and copy the gradient back.
 """
 
 from typing import Any

@@ -12,12 +12,12 @@ __all__ = ["over_runs", "readable", "summary"]
 
 Array = NDArray[Any]
 
-# A loss that no network has which has learned anything: to guess among 33,278 words costs 10.4.
+# Larger losses are those of trainings that diverged: guessing among 33,278 words costs 10.4.
 _LOST = 100.0
 
 
 def over_runs(curves: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation over the runs there are, of the last dimension; NaN where there is none."""
+    """Mean and standard deviation over the last dimension, the runs. NaN are left out; all NaN give NaN."""
     there = np.isfinite(curves)
     count = there.sum(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -28,13 +28,13 @@ def over_runs(curves: Array) -> tuple[Array, Array]:
 
 
 def readable(losses: Array) -> tuple[float, float] | None:
-    """What to show of losses of which some left all bounds, so that the others can be read.
+    """The range of a plot of losses when some trainings diverged, so that the others can be read.
 
     Args:
         losses: over training, of any shape.
 
     Returns:
-        The lowest and the highest to show; nothing when all of them are readable.
+        The lowest and the highest loss to show; None when no training diverged.
     """
     finite = losses[np.isfinite(losses)]
     kept = finite[finite <= _LOST]

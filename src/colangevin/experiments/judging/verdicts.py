@@ -18,7 +18,7 @@ Array = NDArray[Any]
 Verdict = Literal["holds", "does not hold", "undecided"]
 
 CONFIDENCE = 0.95
-#: below this an interval says more about the few runs than about the method
+#: with fewer runs there is no verdict
 FEWEST_RUNS = 5
 _RESAMPLES = 20_000
 
@@ -97,7 +97,7 @@ def _finite_mean(values: Array, worst: float = math.nan) -> float:
 
 
 def interval(differences: Array) -> tuple[float, float]:
-    """Bootstrap interval of a mean, with percentiles that are right for few values too.
+    """Bootstrap interval of a mean, widened for few values.
 
     The plain percentile interval is too narrow for few values; the expanded one of Hesterberg (2015, "What
     teachers should know about the bootstrap") widens the percentiles so that for normal data it is Student's.

@@ -10,9 +10,9 @@ FIRST, LAST = "hidden.0.weight", "output.weight"
 
 
 class _Linear(nn.Linear):
-    """``nn.Linear`` on points in columns, so that gradients lie in memory as weights do.
+    """``nn.Linear`` on points in columns: gradients then have the memory layout of the weights.
 
-    Weights may be those of many copies, with a dimension for them in front, and so may points.
+    Weights and points may have a leading dimension of copies.
     """
 
     def forward(self, x: Tensor) -> Tensor:

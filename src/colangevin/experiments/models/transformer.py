@@ -8,7 +8,8 @@ from torch.nn.functional import linear, pad, relu, scaled_dot_product_attention
 
 __all__ = ["Transformer"]
 
-# Products in bfloat16 are fast where rows are multiples of 16 bytes; WikiText-2 has 33,278 words.
+# The vocabulary is filled up to a multiple of this: products in bfloat16 are fast where rows are multiples of
+# 16 bytes, and WikiText-2 has 33,278 words.
 _ALIGNED = 8
 
 

@@ -17,7 +17,7 @@ __all__ = ["Measured", "check_arrays", "read_measured"]
 
 # Every training has these curves, and the report draws them.
 _CURVES = ("train_loss", "test_loss", "test_accuracy")
-# What a table needs to say anything of a curvature.
+# A table of the curvature needs all of these.
 _CURVATURE = {"curvature", "curvature std", "curvature max", "curvature points"}
 
 
@@ -126,7 +126,7 @@ def _expect(name: str, array: NDArray[Any], shape: tuple[int | None, ...], kinds
 
 
 def _expect_shape(what: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> None:
-    """None stands for any number but 0."""
+    """Refuse an array of another shape; None in a shape stands for any number but 0."""
     fits = array.ndim == len(shape) and all(
         has == must if must is not None else has > 0 for has, must in zip(array.shape, shape, strict=True)
     )

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 __all__ = ["COLOURS", "STYLE", "colour", "legend", "plain", "svg"]
 
-#: told apart by people who see few colours, on white and on black
+#: of methods, in their order; colour-blind readers tell them apart on white and on black
 COLOURS = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee",
     "#aa3377", "#ee8866", "#44bb99", "#99aa33", "#8899bb",
@@ -25,7 +25,7 @@ STYLE: dict[Any, Any] = {
 
 
 def colour(number: int) -> str:
-    """Of a method."""
+    """The colour of a method, by its number."""
     return COLOURS[number % len(COLOURS)]
 
 
@@ -37,7 +37,7 @@ def svg(figure: Figure) -> bytes:
 
 
 def plain(text: str) -> str:
-    """Text in which matplotlib sees no formula."""
+    """Text without the dollar signs that matplotlib takes for the ends of a formula."""
     return text.replace("$", r"\$")
 
 

@@ -68,7 +68,8 @@ def _curves(each: PartResult) -> Figure:
         for number, method in enumerate(each.methods):
             runs = each.done[number].sum()
             if runs:
-                # below zero there is no logarithm, one run has no deviation, and more bands hide each other
+                # No band on a logarithmic axis, where it may reach below 0; none for one run, which has no
+                # deviation; none among many methods, whose bands hide each other.
                 banded = name != "train_loss" and runs > 1 and len(each.methods) <= _MOST_BANDS
                 band = std[:, number] if banded else None
                 _line(axes, each.arrays["epochs"], mean[:, number], band, number, plain(method))

@@ -51,7 +51,7 @@ class PartResult:
 
 
 class Budget:
-    """How much memory the arrays of a report may still take; each is asked for before it is made."""
+    """The memory that the arrays of a report may still take. An array is refused before it is made."""
 
     def __init__(self) -> None:
         self._left = MOST_BYTES

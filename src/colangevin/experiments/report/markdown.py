@@ -32,12 +32,12 @@ def _lines(table: Table) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
 
 
-# What Markdown reads as anything but itself; a colon before slashes and a point after www make links.
+# Characters with a meaning in Markdown. A colon before slashes and a point after www make links.
 _MARKS = re.compile(r"[\\`*_\[\]|~$#@!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is; not every dialect knows a backslash before what HTML uses."""
+    """Text that Markdown shows as it is. <, > and & become entities, which every dialect takes."""
     return escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
 
 

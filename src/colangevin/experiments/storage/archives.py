@@ -14,10 +14,10 @@ import numpy as np
 
 __all__ = ["MOST_BYTES", "Arrays", "check_stored", "read_arrays", "write_arrays"]
 
-#: of the arrays of one job; the largest job of the paper's experiments has 13 million
+#: most bytes of arrays that are read of one job; the largest job of the paper's experiments has 13 million
 MOST_BYTES = 2**30
 
-# Read piece by piece: a member that holds more than it claims is found out before it is unpacked.
+# Bytes unpacked at a time: a checksum that is wrong is found without all of a checkpoint in memory.
 _PIECE = 2**20
 _NUMBERS = "biuf"
 _HEADERS: dict[Any, Callable[[io.BytesIO], Any]] = {
@@ -66,9 +66,10 @@ def read_arrays(path: Path) -> Arrays:
 
 
 def check_stored(path: Path) -> None:
-    """Refuse a zip file that is not whole or that unpacks to more than it has, as a checkpoint never does.
+    """Refuse a checkpoint that is not whole.
 
-    Torch itself does not compare checksums.
+    ``torch.load`` compares no checksums. ``torch.save`` compresses nothing, so a compressed file is refused
+    too: it could unpack to any size.
 
     Args:
         path: of the file.
@@ -101,12 +102,12 @@ def _opened(path: Path) -> Iterator[tuple[ZipFile, list[ZipInfo]]]:
 
 
 def _pieces(archive: ZipFile, member: ZipInfo) -> Iterator[bytes]:
-    """The contents of a member; an error at the end when they are not what was written."""
+    """The contents of a member, piece by piece. An error follows the last where the checksum is wrong."""
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ValueError(f"its member {member.filename!r} is compressed in an unknown way")
     length = 0
     with archive.open(member) as file:
-        # at the last piece zipfile compares the checksum
+        # zipfile compares the checksum when it has read the last piece
         while piece := file.read(_PIECE):
             length += len(piece)
             yield piece

@@ -1,4 +1,4 @@
-"""Dataclasses from JSON that somebody else may have written: every value is checked before it is believed."""
+"""Dataclasses from JSON that anybody may have written: the type of every value is checked."""
 
 import dataclasses
 import types
@@ -26,7 +26,7 @@ def decode(kind: Any, value: Any, where: str) -> Any:
         The value; lists have become tuples.
 
     Raises:
-        ValueError: when it is none, with where and why.
+        ValueError: when the value is not of that type, with where and why.
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
@@ -48,7 +48,7 @@ def decode(kind: Any, value: Any, where: str) -> Any:
     if kind is str:
         return _text(value, where)
     if kind is float:
-        # an integer beyond these is no float either
+        # JSON has integers of any size; one too large for a float would overflow later
         right = type(value) is float or (type(value) is int and abs(value) < 2**63)
         _expect(right, "a number", value, where)
         return value
@@ -87,7 +87,7 @@ def _dataclass(kind: Any, value: Any, where: str) -> Any:
     given = {name: decode(hints[name], each, f"{where}.{name}") for name, each in value.items()}
     try:
         return kind(**given)
-    except ValueError as error:  # of what its fields say together
+    except ValueError as error:  # every field has the right type, and together they make no sense
         raise ValueError(f"{where}: {error}") from error
 
 

@@ -21,7 +21,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# of a JSON file; the largest of the paper's experiments has a quarter of a million
+# Most bytes of a JSON file that are read; the largest of the paper's experiments has a quarter of a million.
 _MOST_JSON_BYTES = 2**26
 
 

@@ -43,7 +43,7 @@ __all__ = ["Folder"]
 
 
 class Stored(Protocol):
-    """What has files of its own: a job, or a part that is one."""
+    """What has files of its own: a job, or a part that is trained as one job."""
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ class Folder:
         return self._run.path.is_file()
 
     def _check_empty(self) -> None:
-        """Nobody knows what made the results in a folder without ``run.json``."""
+        """Refuse results without ``run.json``: without it nobody knows what made them."""
         found = [path for suffix in ("json", "npz", "pt") for path in self.path.glob(f"*.{suffix}")]
         if found:
             raise StoreError(
@@ -128,7 +128,7 @@ class Folder:
 
     @contextmanager
     def claim(self, job: Stored) -> Iterator[bool]:
-        """Keep other processes off a job for a while; what a kill left half written of it is swept up.
+        """Keep other processes off a job for a while. Files of it that a kill left half written are removed.
 
         Args:
             job: the job.
@@ -140,7 +140,6 @@ class Folder:
             StoreError: when there can be no lock.
         """
         path = self._lock(job)
-        # a link that somebody put there would lock, or make, a file elsewhere: it is not followed
         with ExitStack() as stack:
             try:
                 mine = stack.enter_context(unless_taken(path))
@@ -155,8 +154,8 @@ class Folder:
             for left in self.path.glob(f".{job.slug}.*{HALF}"):
                 left.unlink(missing_ok=True)
             yield True
-            # Unlock last. After a remove and re-create, two processes can hold locks on different files of
-            # one name; by now the job is done, and neither would run it.
+            # Remove the lock file only when the job is done. After a remove and re-create, two processes can
+            # hold locks on different files of one name, and would run the job twice.
             if self.done(job):
                 self.tidy(job)
 
@@ -185,7 +184,7 @@ class Folder:
         seconds: float,
         step_ms: float | None = None,
     ) -> None:
-        """Store a complete job. The JSON comes last: where it is, everything is."""
+        """Store a complete job. The JSON is written last: where it is, the other files are too."""
         write_atomically(self.file(job, "npz"), write_arrays(arrays))
         with alone_in(self.path):
             run = self.run()

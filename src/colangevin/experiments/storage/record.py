@@ -17,7 +17,7 @@ from colangevin.experiments.storage.decoding import quoted
 
 __all__ = ["FORMAT", "IDENTITY", "Record", "differences", "new_record"]
 
-#: of the files; raised when older ones can no longer be read
+#: of the files; a new number when older files can no longer be read
 FORMAT = 1
 
 #: what two runs must share for one to continue the other, bit for bit
@@ -74,7 +74,7 @@ def new_record(experiment: Experiment, device: torch.device, command: str) -> Re
         torch=torch.__version__,
         device=torch.cuda.get_device_name(device) if cuda else "cpu",
         threads=torch.get_num_threads(),
-        # through JSON, so that what was stored compares with what is new
+        # through JSON, which makes lists of tuples: a stored record then compares equal to a new one
         experiment=json.loads(json.dumps(dataclasses.asdict(experiment))),
         command=command,
         machine={

@@ -19,8 +19,8 @@ from colangevin.optim.param_groups import Rules
 __all__ = ["ImageTask", "crop", "normalise"]
 
 _OFFICIAL = 50_000  # images of the official training set
-_PAD = 4
-# of the training set, by channel
+_PAD = 4  # pixels on each side
+# Mean and standard deviation of the training set, by channel.
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 # Images evaluated at a time.
 _MANY = {"cpu": 100, "cuda": 1000}
@@ -56,7 +56,7 @@ class ImageTask:
         count, batch = len(self.y), min(problem.batch, len(self.y))
         #: images of every step of an epoch
         self.sizes = [batch] * (count // batch)
-        # buffers, which a captured graph goes on reading
+        # filled in place at every epoch: a captured graph goes on reading the same memory
         self._order = torch.zeros(count, dtype=torch.long, device=device)
         self._shift = torch.zeros(count, 2, dtype=torch.long, device=device)
         self._flip = torch.zeros(count, dtype=torch.bool, device=device)

@@ -36,7 +36,8 @@ class NetworkTraining:
 
     Forward and backward are in bfloat16 on CUDA, where steps are replays of a graph. All that is drawn is a
     function of seed, run and epoch, so a training that is resumed goes on as it would have: bit for bit on
-    the CPU. On CUDA sums of some convolutions and of attention come in any order, and differ in rounding.
+    the CPU. On CUDA some convolutions and attention add up in varying order, so two trainings differ in
+    rounding.
 
     Args:
         problem: data and network.
@@ -69,7 +70,8 @@ class NetworkTraining:
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
         self._solves = solves.Counts()
-        self._fallbacks = 0  # that a loaded state has more than were counted here until then
+        # polar factors of the whole training that self._solves has not counted: those before a resume
+        self._fallbacks = 0
         with seeded(seed, Draw.WEIGHTS, run):
             self.model = self.task.model(method)
         rules = self.task.rules(method)
@@ -104,7 +106,7 @@ class NetworkTraining:
             return
         began = time.perf_counter()
         rate = self.task.learning_rate(self.epoch, self.epochs)
-        # the learning rate is h² in the paper's scale
+        # CoLud's lr is h, and the learning rate that the schedule changes is h²
         self._lr.fill_(self.method.lr * (math.sqrt(rate) if self.method.optimizer == "CoLud" else rate))
         self.task.begin(self.epoch)
         self.model.train()
@@ -115,7 +117,7 @@ class NetworkTraining:
                     self.steps.take(self._compute, size)
             except cl.NonFiniteError:
                 self.lost = True
-        # a step in a graph raises nothing, but its loss shows
+        # a step in a graph raises no NonFiniteError; the sum of losses then is not finite
         self.lost = self.lost or not math.isfinite(float(self._loss))
         self._seconds.append(time.perf_counter() - began)
 
@@ -162,7 +164,7 @@ class NetworkTraining:
     # ---- measuring -------------------------------------------------------------------------------
 
     def measure(self) -> Tensor:
-        """Where the network is now, shape (curves, 1, 1); the training loss is that of the epoch's steps."""
+        """All curves at this epoch, shape (curves, 1, 1). The training loss is the mean over its steps."""
         count = max(1, int(self._count))
         values = {
             "train_loss": float(self._loss) / count,

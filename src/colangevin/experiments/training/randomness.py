@@ -1,7 +1,7 @@
-"""Seeds for everything that is drawn: functions of the experiment's seed and of what is drawn, nothing else.
+"""Generators for everything that is drawn, seeded by the experiment's seed and by what is drawn.
 
-A run that is resumed therefore needs no state of any generator, and run 7 is the same whether ten or a
-hundred runs are made.
+Nothing else goes into a seed. A resumed run therefore needs no state of any generator, and run 7 is the same
+whether ten or a hundred runs are made.
 """
 
 from collections.abc import Iterator

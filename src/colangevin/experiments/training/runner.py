@@ -23,7 +23,7 @@ from colangevin.experiments.training.watcher import Watcher
 
 __all__ = ["measuring_epochs", "run"]
 
-#: seconds of work that a kill may cost
+#: between two checkpoints, the work that a kill may cost
 CHECKPOINT_SECONDS = 30.0
 
 Array = NDArray[Any]
@@ -43,7 +43,7 @@ def run(
     stopped: Callable[[], bool],
     only: str = "*",
 ) -> bool:
-    """Run what is not done yet and what no other process is at.
+    """Run the jobs that are not done and that no other process has claimed.
 
     Args:
         experiment: what to run.
@@ -63,7 +63,7 @@ def run(
             folder.tidy(job)
             continue
         with folder.claim(job) as mine:
-            # another process may have finished it just now
+            # another process may have finished it since the check above
             if not mine or folder.done(job):
                 continue
             if why := folder.damage(job):
@@ -140,7 +140,7 @@ def _run_job(
 
 
 def _checkpoint(folder: Folder, job: Job, watcher: Watcher) -> dict[str, Any] | None:
-    """Where a job was stopped; None when nowhere, or when what was saved is not whole."""
+    """The checkpoint of a job; None when there is none, or a damaged one."""
     try:
         return folder.load_checkpoint(job)
     except DamagedError as error:

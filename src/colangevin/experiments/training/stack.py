@@ -60,7 +60,7 @@ class Stack:
         self.grads = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
         # 0 for copies whose loss has left the finite numbers; they stay where they were
         self._alive = torch.ones(self.copies, device=device)
-        self._mlp = build()  # whose own weights nobody reads
+        self._mlp = build()  # for its forward alone, which is called with the weights of all copies
         self._square = self._mlp.square_weights
         self._penalties = torch.tensor([method.penalty for method in methods], device=device)
         self._penalties = self._penalties.repeat_interleave(runs)
@@ -82,7 +82,7 @@ class Stack:
         Returns:
             Shape (copies, batch) for two classes, (copies, batch, classes) for more.
         """
-        # the perceptron takes the weights of many copies as they are; vmap would cost more
+        # MLP takes the weights of many copies as one batch, which costs less than vmap
         logits: Tensor = functional_call(self._mlp, self.weights, (x,))
         return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
 
@@ -100,7 +100,7 @@ class Stack:
         pull = self._pull() if self._penalised.stop else None
         grads = torch.autograd.grad(loss, list(self.weights.values()), grad_outputs=self._alive)
         for grad, buffer in zip(grads, self.grads.values(), strict=True):
-            # 0 times an infinite activation of a lost copy is NaN
+            # of a lost copy: its 0 times an infinite activation is NaN
             torch.nan_to_num(grad, nan=0.0, posinf=0.0, neginf=0.0, out=buffer)
         if pull is not None:
             for name, part in zip(self._square, pull, strict=True):
@@ -124,8 +124,8 @@ class Stack:
     def _pull(self) -> Tensor:
         """Gradient 4λ W (WᵀW − I) of the penalty λ Σ ‖WᵀW − I‖², for the copies that have one.
 
-        Of weights between hidden layers, in their order; 0 for a copy whose penalty is not finite, which is
-        lost.
+        The weights are those between hidden layers, in their order. A copy whose penalty is not finite is
+        lost, and its gradient is 0.
 
         Returns:
             The gradient, of shape (weights, copies, width, width).

@@ -67,7 +67,7 @@ class StackTraining:
             with torch.cuda.graph(self._graph):
                 self._steps()
         if self._graph is None:
-            # on CUDA the first epoch also compiles kernels and makes the optimizers' state
+            # On CUDA the first epoch is never captured: it compiles kernels and makes the optimizers' state.
             self._steps()
             self._eager = True
         else:
@@ -80,7 +80,7 @@ class StackTraining:
             self.stack.step()
 
     def measure(self) -> Tensor:
-        """Where every copy is now, shape (curves, methods, runs) in the order of :data:`MEASURED`."""
+        """All curves at this epoch in the order of :data:`MEASURED`, shape (curves, methods, runs)."""
         values = (
             *self.stack.evaluate(self.data.x, self.data.y),
             *self.stack.evaluate(self.data.x_test, self.data.y_test),
@@ -96,4 +96,5 @@ class StackTraining:
         """Go back to where :meth:`state_dict` was called."""
         self.epoch = state["epoch"]
         self.stack.load_state_dict(state["stack"])
-        self._graph, self._eager = None, False  # the optimizers' state lies elsewhere now
+        # the loaded state lies elsewhere in memory than a captured graph reads it
+        self._graph, self._eager = None, False

@@ -23,8 +23,9 @@ _MANY = {"cpu": 32, "cuda": 512}
 class TextTask:
     """A text problem on a device.
 
-    The training text is cut into ``batch`` pieces of one length, what remains is left out; a step reads the
-    next ``length`` words of all of them. Validation and test text are read in windows of that length.
+    The training text is cut into ``batch`` pieces of one length; words that fill no piece are left out. A
+    step reads the next ``length`` words of all pieces. Validation and test text are read in windows of that
+    length.
 
     Args:
         problem: which text, how it is read.
