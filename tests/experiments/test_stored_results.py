@@ -86,26 +86,46 @@ def test_the_leads_on_fashion_mnist_over_all_set_ups_are_those_on_the_page(resul
 
 
 @pytest.mark.parametrize(
+    ("name", "method", "row"),
+    [
+        ("fashion-mnist", "c-CoLud, lr 0.3", "0.3 | e^(−γh) = 0.74 | {} |"),
+        ("fashion-mnist", "c-CoLud", "0.09 | e^(−γh) = 0.74 | {} |"),
+        ("fashion-mnist-readings", "c-CoLud, momentum 0.91", "0.09 | e^(−γh²) = 0.91 | {} |"),
+        ("fashion-mnist", "SGD-m 0.1, 0.8", "| `SGD-m 0.1, 0.8` | 0.1 | 0.8 | {} |"),
+    ],
+)
+def test_the_readings_of_h_on_fashion_mnist_are_those_on_the_page(results, page, name, method, row):
+    part = results[name].parts[0]
+    number = part.methods.index(method)
+    accuracy, loss = (part.values[measure][number] for measure in ("test accuracy", "test loss"))
+    numbers = f"{accuracy.mean():.2f} ± {accuracy.std(ddof=1):.2f} | {loss.mean():.3f}"
+    assert row.format(numbers) in page
+
+
+@pytest.mark.parametrize(
     ("name", "part", "sentence"),
     [
-        (
-            "transformer",
-            "Penn Treebank",
-            "With 1024 texts a batch, three runs of 200 epochs each, c-CoLud has {}, SGD-m {} and with "
-            "weight decay {}",
-        ),
+        ("transformer", "Penn Treebank", "| 1024 texts a batch (`transformer`) | 3, 200 | {} | {} | {} |"),
         (
             "transformer",
             "WikiText-2",
             "c-CoLud has a lowest validation loss of {}, SGD-m (0.1, 0.9) {} and SGD-m with weight decay {}",
         ),
-        ("transformer-search", "batch 256", "256 texts a batch gives {}, {} and {}"),
+        (
+            "transformer-search",
+            "batch 256",
+            "| 256 texts a batch (`transformer-search`) | 1, 100 | {} | {} | {} |",
+        ),
         (
             "transformer-nearest",
             "Penn Treebank",
-            "With 200 epochs and five runs (`transformer-nearest`) that is {}, {} and {}",
+            "| 256 texts a batch (`transformer-nearest`) | 5, 200 | {} | {} | {} |",
         ),
-        ("transformer-search", "batch of 1024 words", "1024 words a batch gives {}, {} and {}"),
+        (
+            "transformer-search",
+            "batch of 1024 words",
+            "| 1024 words a batch (`transformer-search`) | 1, 100 | {} | {} | {} |",
+        ),
     ],
 )
 def test_the_transformers_validation_losses_are_those_on_the_page(results, page, name, part, sentence):
@@ -145,8 +165,9 @@ def test_the_times_of_a_step_on_resnet_are_those_on_the_page(results, page):
     assert ratio < 1.25
     penalty = means["SGD-m, penalty λ=1e-2"]
     assert (
-        f"a step takes {means['o-CoLud']:.2f} ms with o-CoLud and {means['SGD-m']:.2f} with SGD-m, "
-        f"{ratio:.2f} times as much; {means['o-CoLod']:.2f} with o-CoLod and {penalty:.2f} with the penalty"
+        f"A step takes {means['o-CoLud']:.2f} ms with o-CoLud and {means['SGD-m']:.2f} with SGD-m, "
+        f"{ratio:.2f} times as much. It takes {means['o-CoLod']:.2f} with o-CoLod and "
+        f"{penalty:.2f} with the penalty"
     ) in page
 
 
