@@ -5,7 +5,6 @@ Leimkuhler et al. 2021, Figures 7, D5 and Table D2, Appendix D.2.
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from colangevin.experiments.catalogue.baselines import sgd
 from colangevin.experiments.catalogue.claims import Claim, Reported
@@ -14,7 +13,7 @@ from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.catalogue.problems import Problem
 
-__all__ = ["FASHION", "GRID", "READINGS"]
+__all__ = ["FASHION", "GRID"]
 
 PROBLEM = Problem(
     "fashion-mnist", train=10_000, test=60_000, batch=128, depth=1, width=1000, one_data_set=True
@@ -24,24 +23,21 @@ RADII = (0.05, 0.1)
 C_COLUD = Method("c-CoLud", 0.3, "CoLud", friction=1.0, radii=RADII)
 #: the same momentum, e^(-γh), with h as SGD's learning rate; in the paper's scale that is h² = 0.3
 C_RATE = Method("c-CoLud, lr 0.3", 0.3, "ConstrainedSGD", momentum=math.exp(-0.3), radii=RADII)
-#: the learning rate h², and friction over a time of h² too: momentum e^(-γh²)
-C_LONG = Method("c-CoLud, momentum 0.91", 0.09, "ConstrainedSGD", momentum=math.exp(-0.09), radii=RADII)
-
 SGD = sgd("0.1", "0.8")
 DECAYED = tuple(sgd("0.1", "0.8", decay) for decay in ("1e-4", "5e-5", "1e-5"))
 _ALL_SGD = (SGD.name, *(method.name for method in DECAYED))
 
 
-def _of(method: Method, reading: str, *claims: Claim) -> tuple[Claim, ...]:
+def of_another_reading(method: Method, reading: str, *claims: Claim) -> tuple[Claim, ...]:
     """Claims about c-CoLud, said of another reading of its h."""
     return tuple(
         replace(claim, text=f"{claim.text[:-1]} ({reading}).", method=method.name) for claim in claims
     )
 
 
-def _both(*claims: Claim) -> tuple[Claim, ...]:
+def both_readings(*claims: Claim) -> tuple[Claim, ...]:
     """Claims about c-CoLud, and the same with h as the learning rate."""
-    return *claims, *_of(C_RATE, "h as the learning rate", *claims)
+    return *claims, *of_another_reading(C_RATE, "h as the learning rate", *claims)
 
 
 AHEAD = Claim(
@@ -68,7 +64,7 @@ FASHION = Experiment(
     epochs=400,
     points=80,
     quick=Quick(runs=1, epochs=2),
-    claims=_both(
+    claims=both_readings(
         AHEAD,
         Claim(
             "Figure 7",
@@ -143,7 +139,7 @@ GRID = Experiment(
     epochs=400,
     points=40,
     quick=Quick(runs=1, epochs=1),
-    claims=_both(
+    claims=both_readings(
         Claim(
             "Table D2",
             "c-CoLud is more accurate than SGD-m at its best learning rate and momentum.",
@@ -181,54 +177,5 @@ GRID = Experiment(
             for method, numbers in zip(methods, _TABLE.values(), strict=True)
             for j, measure in enumerate(("test accuracy", "test loss"))
         ),
-    ),
-)
-
-#: SGD-m with the learning rate and momentum of C_RATE, without its bounds
-FAST = sgd("0.3", "0.74")
-
-
-def _reading(name: str, **changes: Any) -> Part:
-    return Part(name, replace(PROBLEM, **changes), (SGD, DECAYED[0], FAST, C_COLUD, C_RATE, C_LONG))
-
-
-def _ahead(part: Part) -> tuple[Claim, ...]:
-    claim = replace(AHEAD, part=part.name)
-    return *_both(claim), *_of(C_LONG, "friction over h² instead of h", claim)
-
-
-_READINGS = (
-    _reading("drawn once"),
-    _reading("drawn for each run", one_data_set=False),
-    _reading("first 10,000", split="first"),
-    _reading("official sets exchanged", split="exchanged"),
-    _reading("last batch kept", steps=79),
-    _reading("pixels from -1 to 1", centred=True),
-)
-
-READINGS = Experiment(
-    name="fashion-mnist-readings",
-    title="Fashion-MNIST: which reading gives the paper's numbers",
-    covers=("fig7-readings",),
-    about="The paper's text leaves open which images are trained on, how pixels are scaled, and whether the "
-    "last 16 images of an epoch, which fill no batch, are used. 'drawn once' is fashion-mnist itself; every "
-    "other reading differs from it in the one thing that it is named after. SGD-m 0.3, 0.74 is 'c-CoLud, lr "
-    "0.3' without its bounds. 'c-CoLud, momentum 0.91' keeps the learning rate h² = 0.09 and has friction "
-    "over a time of h² as well, e^(-γh²).",
-    parts=_READINGS,
-    runs=5,
-    epochs=400,
-    points=20,
-    quick=Quick(runs=1, epochs=1),
-    claims=tuple(claim for part in _READINGS for claim in _ahead(part)),
-    reported=tuple(
-        Reported(method.name, measure, text, part.name)
-        for part in _READINGS
-        for method, accuracy, loss in (
-            (SGD, "87.39 ± 0.06", "0.824"),
-            (DECAYED[0], "87.47 ± 0.38", "0.531"),
-            (C_COLUD, "87.63 ± 0.04", "0.386"),
-        )
-        for measure, text in (("test accuracy", accuracy), ("test loss", loss))
     ),
 )

@@ -1,30 +1,40 @@
 """Every experiment there is, by name."""
 
-from colangevin.experiments.catalogue import bounded_images, four_turn, language, orthogonal_images, two_turn
+from colangevin.experiments.catalogue import (
+    bounded_image_readings,
+    bounded_images,
+    four_turn,
+    language,
+    language_searches,
+    orthogonal_image_variants,
+    orthogonal_images,
+    two_turn,
+    two_turn_searches,
+)
 from colangevin.experiments.catalogue.experiment import Experiment
 
 __all__ = ["EXPERIMENTS", "find"]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     two_turn.SPIRAL,
-    two_turn.RADIUS,
-    two_turn.DECAY,
-    two_turn.PROTOCOLS,
+    two_turn_searches.RADIUS,
+    two_turn_searches.DECAY,
+    two_turn_searches.PROTOCOLS,
     four_turn.DEPTH,
     four_turn.PENALTY,
     bounded_images.FASHION,
     bounded_images.GRID,
-    bounded_images.READINGS,
+    bounded_image_readings.READINGS,
     orthogonal_images.RESNET,
     orthogonal_images.SHORT,
     orthogonal_images.IDENTITIES,
-    orthogonal_images.PENALTY,
-    orthogonal_images.OVERDAMPED,
-    orthogonal_images.TIME,
+    orthogonal_image_variants.PENALTY,
+    orthogonal_image_variants.OVERDAMPED,
+    orthogonal_image_variants.TIME,
     language.TRANSFORMER,
-    language.SEARCH,
-    language.NEAREST,
-    language.BEST,
+    language_searches.SEARCH,
+    language_searches.NEAREST,
+    language_searches.BEST,
 )
 
 

@@ -11,7 +11,7 @@ from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.parts import NetworkPart
 from colangevin.experiments.catalogue.problems import ImageProblem
 
-__all__ = ["IDENTITIES", "OVERDAMPED", "PENALTY", "RESNET", "SHORT", "TIME"]
+__all__ = ["IDENTITIES", "RESNET", "SHORT"]
 
 PROBLEM = ImageProblem()
 LR, MOMENTUM = 0.1, 0.9
@@ -33,7 +33,6 @@ COLUD = replace(SGD, name="o-CoLud", square="orthogonal")
 FREE_LAST = replace(SGD, name="o-CoLud, last layer free", square="orthogonal but the last")
 #: γ as printed; h² = 0.1 makes the momentum 0.85 at first
 PRINTED = Method("o-CoLud, γ=0.5", LR**0.5, "CoLud", friction=0.5, square="orthogonal")
-STRENGTHS = ("1e-4", "1e-3", "1e-2", "1e-1")
 
 
 def soft(strength: str) -> Method:
@@ -55,7 +54,7 @@ _ABOUT = (
     "The paper does not print its weight decay. All methods of a run share batches, crops and, where they "
     "can, initial weights; the training loss is that of an epoch's steps."
 )
-_QUICK = Quick(runs=1, epochs=2, sizes=(("train", 384), ("test", 400), ("batch", 32), ("width", 16)))
+QUICK = Quick(runs=1, epochs=2, sizes=(("train", 384), ("test", 400), ("batch", 32), ("width", 16)))
 
 
 def _claims(source: str, tuned: tuple[str, ...]) -> tuple[Claim, ...]:
@@ -107,7 +106,7 @@ RESNET = Experiment(
     runs=5,
     epochs=150,
     points=150,
-    quick=_QUICK,
+    quick=QUICK,
     claims=_claims("Figure 6", _TUNED),
 )
 
@@ -124,7 +123,7 @@ SHORT = Experiment(
     runs=5,
     epochs=24,
     points=24,
-    quick=replace(_QUICK, parts=("20,000 images",)),
+    quick=replace(QUICK, parts=("20,000 images",)),
     claims=tuple(
         replace(claim, part=part)
         for part in ("50,000 images", "20,000 images")
@@ -142,94 +141,6 @@ IDENTITIES = Experiment(
     runs=5,
     epochs=24,
     points=24,
-    quick=_QUICK,
+    quick=QUICK,
     claims=_claims("Figure 6", _TUNED),
-)
-
-PENALTY = Experiment(
-    name="resnet34-penalty",
-    title="ResNet-34 on CIFAR-10: the search for the penalty's strength",
-    covers=("fig6-search",),
-    about="SGD-m with the orthogonality penalty λ Σ ‖WᵀW − I‖² on all weights but the first, on "
-    "20,000 images and 24 epochs, beside o-CoLud. As resnet34 otherwise.",
-    parts=(NetworkPart("20,000 images", replace(PROBLEM, train=20_000), (*map(soft, STRENGTHS), COLUD)),),
-    runs=2,
-    epochs=24,
-    points=24,
-    quick=_QUICK,
-    claims=(
-        Claim(
-            "not in the paper",
-            "o-CoLud is more accurate than the penalty at its best strength.",
-            "test accuracy",
-            COLUD.name,
-            tuple(soft(strength).name for strength in STRENGTHS),
-            "higher",
-        ),
-    ),
-)
-
-PLAIN = Method("SGD", LR)
-COLOD = Method("o-CoLod", LR, square="orthogonal")
-
-OVERDAMPED = Experiment(
-    name="resnet34-overdamped",
-    title="ResNet-34 on CIFAR-10: orthogonal kernels without momentum",
-    covers=("figD3",),
-    about="SGD without momentum and o-CoLod at h = 0.1, which does not change; as resnet34 otherwise.",
-    parts=(NetworkPart("CIFAR-10", replace(PROBLEM, stages=1), (PLAIN, COLOD)),),
-    runs=5,
-    epochs=150,
-    points=150,
-    quick=_QUICK,
-    claims=(
-        Claim(
-            "Figure D3",
-            "o-CoLod is modestly more accurate than SGD.",
-            "test accuracy",
-            COLOD.name,
-            (PLAIN.name,),
-            "higher",
-        ),
-        Claim(
-            "Figure D3",
-            "o-CoLod inhibits overfitting: its test loss rises less from its lowest.",
-            "rise of the test loss",
-            COLOD.name,
-            (PLAIN.name,),
-            "lower",
-        ),
-        Claim(
-            "Figure D3",
-            "o-CoLod has a lower test loss.",
-            "test loss",
-            COLOD.name,
-            (PLAIN.name,),
-            "lower",
-        ),
-    ),
-)
-
-TIME = Experiment(
-    name="resnet34-time",
-    title="ResNet-34 on CIFAR-10: what a step costs",
-    covers=("fig6-time",),
-    about="Three epochs of each method, for the time of a step alone: the median over all epochs but the "
-    "first. The methods take turns, five times, since the first trainings of a process may be faster than "
-    "later ones. Processes side by side slow each other, so run nothing else meanwhile.",
-    parts=(NetworkPart("CIFAR-10", PROBLEM, (SGD, DECAYED, SOFT, COLUD, PRINTED, COLOD)),),
-    runs=5,
-    epochs=3,
-    points=3,
-    quick=replace(_QUICK, sizes=(("train", 192), *_QUICK.sizes[1:])),
-    claims=(
-        Claim(
-            "not in the paper",
-            "A step of o-CoLud takes longer than one of SGD-m; the ratio says how much.",
-            "time per step",
-            COLUD.name,
-            (SGD.name,),
-            "higher",
-        ),
-    ),
 )
