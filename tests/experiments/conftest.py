@@ -26,6 +26,17 @@ def small_data(tmp_path_factory, monkeypatch):
         module._load.cache_clear()
 
 
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """The files of the tiny fig4 that ran in a process of its own, uninterrupted."""
+    from tests.experiments.command_line import contents, finish, start
+
+    out = tmp_path_factory.mktemp("whole")
+    status, text = finish(start("run", "fig4", "--out", out))
+    assert status == 0, text
+    return contents(out / "four-turn")
+
+
 class Nobody:
     """A watcher that remembers what it was told."""
 

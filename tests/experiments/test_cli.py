@@ -16,14 +16,6 @@ from tests.experiments.command_line import contents, finish, start, wait_for
 from tests.experiments.tiny import experiment
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole")
-    status, text = finish(start("run", "fig4", "--out", out))
-    assert status == 0, text
-    return contents(out / "four-turn")
-
-
 @pytest.mark.parametrize(
     "parts",
     [

@@ -20,14 +20,6 @@ from tests.experiments.tiny import experiment
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole")
-    status, text = finish(start("run", "fig4", "--out", out))
-    assert status == 0, text
-    return contents(out / "four-turn")
-
-
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_saves_and_says_how_to_go_on(whole, tmp_path, number):
     folder = tmp_path / "four-turn"

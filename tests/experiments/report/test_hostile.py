@@ -13,14 +13,12 @@ import torch
 
 from colangevin.experiments import report
 from colangevin.experiments.catalogue.names import slug
-from colangevin.experiments.judging import plane
 from colangevin.experiments.report.markdown import _plain, markdown
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.disk import StoreError
 from colangevin.experiments.storage.folder import Folder
-from colangevin.experiments.training.runner import run
 from tests.experiments.browser import PROBE_END, PROBE_START, browse
-from tests.experiments.conftest import Nobody
+from tests.experiments.small_run import run_all
 from tests.experiments.tiny import experiment
 
 CPU = torch.device("cpu")
@@ -66,13 +64,7 @@ def edit(path, change):
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    out = tmp_path_factory.mktemp("good")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plane, "GRID", 60)
-        patch.setattr(plane, "PICTURE", 12)
-        folder = Folder(out, WHAT.name)
-        folder.open(WHAT, CPU, ["colangevin"], resume=False)
-        assert run(WHAT, folder, CPU, Nobody(), lambda: False)
+    out = run_all(tmp_path_factory.mktemp("good"), WHAT)
     report.write(out)
     return out
 

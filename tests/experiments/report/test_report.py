@@ -11,7 +11,6 @@ import torch
 
 from colangevin.experiments import report
 from colangevin.experiments.catalogue.claims import Claim
-from colangevin.experiments.judging import plane
 from colangevin.experiments.judging.verdicts import judge
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.results import load
@@ -20,6 +19,7 @@ from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.training import runner
 from tests.experiments.browser import PROBE_END, PROBE_START, browse
 from tests.experiments.conftest import Nobody
+from tests.experiments.small_run import run_all
 from tests.experiments.tiny import experiment, networks
 
 CPU = torch.device("cpu")
@@ -28,15 +28,10 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Results of two experiments, one with two parts and six runs, and their report."""
+    plain = experiment(name="two-turn", title="plain", plane="nothing", claims=(experiment().claims[0],))
     out = tmp_path_factory.mktemp("results")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plane, "GRID", 60)
-        patch.setattr(plane, "PICTURE", 20)
-        plain = experiment(name="two-turn", title="plain", plane="nothing", claims=(experiment().claims[0],))
-        for what in (experiment(parts=2, runs=6), plain):
-            stored = Folder(out, what.name)
-            stored.open(what, CPU, ["colangevin", "run", what.name, "--out", "a & b"], resume=False)
-            assert runner.run(what, stored, CPU, Nobody(), lambda: False)
+    for what in (experiment(parts=2, runs=6), plain):
+        run_all(out, what, picture=20, command=["colangevin", "run", what.name, "--out", "a & b"])
     assert report.write(out) == out / "report.html"
     return out
 

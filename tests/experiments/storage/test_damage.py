@@ -16,7 +16,9 @@ from colangevin.experiments.storage import archives
 from colangevin.experiments.storage.disk import DamagedError, StoreError
 from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.training.runner import run
+from tests.experiments.command_line import contents
 from tests.experiments.conftest import Nobody
+from tests.experiments.small_run import run_all
 from tests.experiments.tiny import experiment
 
 pytestmark = pytest.mark.usefixtures("small_grid")
@@ -25,22 +27,9 @@ CPU = torch.device("cpu")
 WHAT = experiment(parts=2)
 
 
-def contents(path):
-    return {p.name: p.read_bytes() for p in sorted(path.iterdir()) if p.name != "run.json"}
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    from colangevin.experiments.judging import plane
-
-    out = tmp_path_factory.mktemp("whole")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plane, "GRID", 60)
-        patch.setattr(plane, "PICTURE", 12)
-        folder = Folder(out, WHAT.name)
-        folder.open(WHAT, CPU, ["colangevin"], resume=False)
-        assert run(WHAT, folder, CPU, Nobody(), lambda: False)
-    return out
+    return run_all(tmp_path_factory.mktemp("whole"), WHAT)
 
 
 @pytest.fixture

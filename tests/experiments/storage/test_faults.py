@@ -20,14 +20,6 @@ CPU = torch.device("cpu")
 WHAT = experiment(parts=2)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole")
-    status, text = finish(start("run", "fig4", "--out", out))
-    assert status == 0, text
-    return contents(out / "four-turn")
-
-
 def small_files():
     """No file beyond this size can be written, and what fits of it is: as on a disk that fills up."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
