@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 __all__ = ["LR", "MOMENTUM", "Contender", "Gradients", "Run", "matrices", "optimizer_run", "orthogonality"]
 
 LR, MOMENTUM = 0.1, 0.9
-_ALIGNMENT = 64  # floats, so that every gradient starts on a cache line as one of its own would
+_ALIGNMENT = 64  # floats: every gradient starts on a cache line, as a tensor of its own would
 
 
 class Gradients:
@@ -36,7 +36,7 @@ class Gradients:
         self.buffer.normal_(std=self.size)
 
     def attach(self) -> None:
-        """Make them the ``.grad`` of the weights."""
+        """Set the gradients as the ``.grad`` of the weights."""
         for weight, grad in zip(self.weights, self.views, strict=True):
             weight.grad = grad
 

@@ -111,7 +111,7 @@ def _set_up(
 
 
 def _warm_up(run: Run, device: torch.device, seconds: float, measured: Measured) -> int:
-    """Take the first steps, two at least, since the first one may compile; their number."""
+    """Take the first steps, at least two because the first may compile; return how many."""
     begun = time.perf_counter()
     taken = 0
     while taken < _WARM:
@@ -128,7 +128,7 @@ def _warm_up(run: Run, device: torch.device, seconds: float, measured: Measured)
 
 
 def _drift(run: Run, steps: int, seconds: float, measured: Measured) -> int:
-    """Take as many of some steps as there is time for, looking at the error; their number."""
+    """Take steps while there is time, up to a number, and look at the error; return how many."""
     begun, taken = time.perf_counter(), 0
     while taken < steps and time.perf_counter() - begun + measured.step_seconds < seconds:
         run.refill()

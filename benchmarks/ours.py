@@ -60,7 +60,7 @@ def _contender(
 CIRCLE = _contender("circle", cl.Circle(RADIUS), 6, "compiled")
 CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 6, "compiled", temperature=TEMPERATURE)
 ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
-#: rows have a direction only from two entries on, so that vectors are left free by the spheres
+#: a row of one entry has no direction, so spheres leave vectors free
 ELEMENTWISE = (
     _contender("free", cl.Free(), 5),
     CIRCLE,

@@ -35,7 +35,7 @@ _ORTHOGONAL = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ours.ORTHOGONAL, MUON, *_STI
 
 @dataclass(frozen=True)
 class Section:
-    """A workload and who takes part in it."""
+    """A workload and its contenders."""
 
     workload: Workload
     contenders: Sequence[Contender]
@@ -44,7 +44,7 @@ class Section:
 
 
 def _cpu_sections(seconds: float) -> list[Section]:
-    """What a CPU is measured on; what takes minutes a step only on small kernels."""
+    """What a CPU is measured on. Methods that take minutes a step have small kernels only."""
     short, long = Budget(0.0, seconds, 200), Budget(4 * seconds, 2 * seconds, 50)
     grown = Budget(0.0, seconds / 4, 30)
     peers = (SGD_FOREACH, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
@@ -159,7 +159,7 @@ def _sections(options: argparse.Namespace) -> list[Section]:
 
 
 def _isolated(name: str, job: Callable[[], list[Row]]) -> list[Row]:
-    """Rows of a section; what goes wrong with it is a row, and its memory is free for the next."""
+    """Measure a section. An exception becomes a row; the memory is freed for the next section."""
     try:
         return job()
     except Exception as error:  # a section that fails must not lose the others

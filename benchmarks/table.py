@@ -68,7 +68,7 @@ def _table(rows: Sequence[Row], *, front: bool) -> str:
     ]
     lines = []
     for (workload, method, library), by_variant in found.items():
-        row = next(iter(by_variant.values()))  # of the first variant, which is for everyone
+        row = next(iter(by_variant.values()))  # of the first variant, which every method has
         cells = [
             *(workload, f"{library}: {method}" if method else "", _time(row)),
             *(_median(by_variant.get(variant)) for variant in others),

@@ -21,7 +21,7 @@ def _sgd_foreach(weights: list[Tensor], size: float) -> Run:
 
 
 def _adamw_fused(weights: list[Tensor], size: float) -> Run:
-    # fused, it keeps its step counts on the device anyway: to be capturable costs it nothing
+    # fused AdamW keeps its step counts on the device anyway, so that capturable costs nothing
     capturable = weights[0].is_cuda
     return optimizer_run(
         torch.optim.AdamW(weights, lr=1e-3, fused=True, capturable=capturable), weights, size

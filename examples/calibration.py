@@ -45,7 +45,7 @@ def compare(
 
 
 def _probabilities(samples: cl.Samples, images: Images) -> Tensor:
-    """Of every chain and sample on the test set, in pieces that fit the memory."""
+    """Probabilities of every chain and sample on the test set, computed in pieces that fit the memory."""
     parts = [samples.predict(x, transform=nn.Softmax(-1)).samples for x in images.x_test.split(1000)]
     return torch.cat(parts, dim=2)
 

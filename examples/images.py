@@ -83,7 +83,7 @@ def load(name: str, device: torch.device) -> Images:
 
 
 def parser(module: str) -> argparse.ArgumentParser:
-    """Of the words that scripts on images have in common.
+    """A parser of the options that the scripts on images share.
 
     Args:
         module: the script.
@@ -100,7 +100,7 @@ def parser(module: str) -> argparse.ArgumentParser:
 
 
 def train(images: Images, copies: int, epochs: int) -> cl.Samples:
-    """SGD with momentum, so many copies at once; a sample is what each ends with.
+    """Train copies of a network with SGD with momentum, all at once; the last weights are the sample.
 
     Args:
         images: the data.

@@ -22,7 +22,7 @@ __all__ = ["BEGIN", "END", "Row", "main", "page", "render"]
 
 BEGIN, END = "<!-- sampling: begin, written by python -m benchmarks.sampling -->", "<!-- sampling: end -->"
 _PAGE = FOLDER.parent / "README.md"
-# A mean is called right within three standard errors and this, which is what our finite steps are worth.
+# A mean is called right within three standard errors plus this bias, which our finite steps may have.
 _BIAS = 0.01
 
 
@@ -89,7 +89,7 @@ def render(folder: Path = FOLDER) -> str:
                 row["chains"],
                 result,
                 row["right"],
-                # of a wrong average there is nothing to be had faster
+                # the speed of a sampler with a wrong average means nothing
                 row["ess_per_second"] if row["right"] == "yes" else "–",
                 row["rhat"],
             )
