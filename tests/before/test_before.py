@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import colangevin as cl
-from tests.before.write import DTYPES, FOLDER, OPTIMIZERS, build, collect, machine, saved, train
+from tests.before.write import DTYPES, FOLDER, OPTIMIZERS, build, collect, machine, read, saved, train
 
 
 def assert_same(ours: Any, theirs: Any, *, exact: bool, path: str = "") -> None:
@@ -39,7 +39,7 @@ def assert_same(ours: Any, theirs: Any, *, exact: bool, path: str = "") -> None:
 @pytest.mark.parametrize("case", [*DTYPES, "replicas"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_run_goes_on(optimizer: str, case: str) -> None:
-    file = torch.load(FOLDER / f"{optimizer}.pt", weights_only=True)
+    file = read(f"{optimizer}.pt.gz")
     stored = file["cases"][case]
     model, optim = build(optimizer, DTYPES.get(case, torch.float32), 3 if case == "replicas" else 0)
     model.load_state_dict(stored["middle"]["model"])
@@ -50,7 +50,7 @@ def test_a_run_goes_on(optimizer: str, case: str) -> None:
 
 def test_samples_are_read_and_collected_on(tmp_path: Path) -> None:
     shutil.copytree(FOLDER / "samples", tmp_path / "samples")
-    file = torch.load(FOLDER / "samples.pt", weights_only=True)
+    file = read("samples.pt.gz")
     middle, end = file["middle"], file["end"]
     model, optim = build("CoLud-BAOAB", torch.float32, 0)
     model.load_state_dict(middle["model"])

@@ -6,6 +6,7 @@ They were written by the commit named in each of them. Written again they would 
 for a new form of a checkpoint, and leave those that are there.
 """
 
+import gzip
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -151,6 +152,18 @@ def collect(model: Model, optimizer: torch.optim.Optimizer, samples: cl.Samples,
         samples.collect()
 
 
+def write(name: str, value: object) -> None:
+    """Save something beside this file; most of a file of small tensors is padding."""
+    with gzip.open(FOLDER / name, "wb") as file:
+        torch.save(value, file)
+
+
+def read(name: str) -> Any:
+    """What :func:`write` saved."""
+    with gzip.open(FOLDER / name, "rb") as file:
+        return torch.load(file, weights_only=True)
+
+
 def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
@@ -158,9 +171,9 @@ def main() -> None:
     for optimizer in OPTIMIZERS:
         cases = {name: checkpoint(optimizer, dtype, 0) for name, dtype in DTYPES.items()}
         cases["replicas"] = checkpoint(optimizer, torch.float32, 3)
-        torch.save({"commit": commit, "machine": machine(), "cases": cases}, FOLDER / f"{optimizer}.pt")
+        write(f"{optimizer}.pt.gz", {"commit": commit, "machine": machine(), "cases": cases})
     model, optimizer, samples = sampling(FOLDER / "samples")
     middle = {**saved(model, optimizer), "samples": samples.state_dict()}
     train(model, optimizer, 3)
     end = saved(model, optimizer)
-    torch.save({"commit": commit, "machine": machine(), "middle": middle, "end": end}, FOLDER / "samples.pt")
+    write("samples.pt.gz", {"commit": commit, "machine": machine(), "middle": middle, "end": end})
