@@ -1,7 +1,8 @@
-"""Sphere steps, over- and underdamped: the rows of a whole model in one launch.
+"""Sphere steps: the rows of a whole model in one launch.
 
-A program holds a few whole rows, so that their norms and inner products never leave the chip. At temperature
-0 it moves 5 words a weight without slack and 7 with it.
+A program holds whole rows, so that their norms and inner products never leave the chip.
+
+Memory moved at temperature 0: 5 words a weight without slack, 7 with it.
 """
 
 import triton
@@ -35,7 +36,7 @@ _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float3
 
 @triton.jit
 def _normalise(x_bar, x):
-    """x_bar / |x_bar| for every row; one that fell on the centre stays at x."""
+    """x_bar / |x_bar| for every row; x where x_bar is the centre, to rounding."""
     norm = tl.sqrt(tl.sum(x_bar * x_bar, 1))[:, None]
     lost = norm <= _TINY
     return tl.where(lost, x, x_bar / tl.where(lost, 1.0, norm))
@@ -43,26 +44,27 @@ def _normalise(x_bar, x):
 
 @triton.jit
 def _tangent(x, p):
+    """The part of p that is orthogonal to x, for every row."""
     return p - tl.sum(x * p, 1)[:, None] * x
 
 
 @triton.jit
 def _noise(key, element):
-    """Normals of the given elements; neighbours share a counter."""
+    """Standard normals of the given elements; elements 2i and 2i + 1 share counter i."""
     even, odd = normals(key, element // 2)
     return tl.where((element & 1) == 0, even, odd)
 
 
 @triton.jit
 def sphere(
-    table,  # int64 (weights, columns)
+    table,  # int64: a SphereRow for each weight, which is one copy of a parameter
     grads,  # int64 (weights,): addresses of the gradients
     decays,  # float32 (weights,): weight decay
-    chunks,  # int32 (programs, 2): row of the table, number of the block of rows in its weight
+    chunks,  # int32: a ChunkRow for each program, whose block is of ROWS rows
     flags,  # int32 (parameters,): set where a gradient is not finite
-    rates,  # float32: a, b, c, d of one letter each, overdamped -, h, -, sigma; a row or one for each weight
-    LETTERS: tl.constexpr,  # of the splitting, two bits each, the first lowest: 1 A, 2 B, 3 O; 0: overdamped
-    COUNT: tl.constexpr,
+    rates,  # float32: one RateRow, or one for each weight
+    LETTERS: tl.constexpr,  # of the splitting, encoded; 0 for the overdamped step
+    COUNT: tl.constexpr,  # of letters
     NOISE: tl.constexpr,
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     SLACK: tl.constexpr,
@@ -72,9 +74,12 @@ def sphere(
     grad_type: tl.constexpr,
     ALIGNED: tl.constexpr,  # whether rows begin at multiples of four entries
     ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
+    WIDTH: tl.constexpr,  # a power of 2, not less than the entries of a row of the position
 ):
-    """One step of every row, in units of its radius: x = q / r on the unit sphere."""
+    """One step of every row. A row whose gradient is not finite stays as it is.
+
+    Rows are moved on the unit sphere, as x = q / r.
+    """
     weight, block = own_chunk(chunks)
     line = table + weight * _WIDTH
     weight_at = tl.load(line + _WEIGHT).to(tl.pointer_type(weight_type))
@@ -82,9 +87,9 @@ def sphere(
     momentum_at = tl.load(line + _MOMENTUM).to(tl.pointer_type(tl.float32))
     position_at = tl.load(line + _POSITION).to(tl.pointer_type(tl.float32))
     radii_at = tl.load(line + _RADII).to(tl.pointer_type(tl.float32))
-    rows, n, length = tl.load(line + _ROWS), tl.load(line + _ENTRIES), tl.load(line + _STRIDE)
+    rows, n, stride = tl.load(line + _ROWS), tl.load(line + _ENTRIES), tl.load(line + _STRIDE)
     if ALIGNED:
-        n, length = tl.multiple_of(n, 4), tl.multiple_of(length, 4)
+        n, stride = tl.multiple_of(n, 4), tl.multiple_of(stride, 4)
         weight_at, grad_at = tl.multiple_of(weight_at, 16), tl.multiple_of(grad_at, 16)
         momentum_at, position_at = tl.multiple_of(momentum_at, 16), tl.multiple_of(position_at, 16)
     decay = tl.load(decays + weight)
@@ -95,15 +100,15 @@ def sphere(
     first = block * ROWS
     weight_at += first * n
     grad_at += first * n
-    momentum_at += first * length
-    position_at += first * length
+    momentum_at += first * stride
+    position_at += first * stride
     row = tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     exists = row < rows - first
     here = exists & (column < n)
-    held = exists & (column < length)  # and the padding, which is 0
+    held = exists & (column < stride)  # the padding too, which is 0
     place = row * n + column
-    slot = row * length + column
+    slot = row * stride + column
     element = (first + row) * (n + SLACK) + column
     r = tl.load(radii_at + first + row, mask=exists, other=1.0)
     unit = 1.0 / r
@@ -114,7 +119,7 @@ def sphere(
     x = theta * unit
     if STORED:
         q = tl.load(position_at + slot, mask=held, other=0.0)
-        # one reduction for both questions: is a gradient bad, was a weight changed
+        # one reduction answers both whether a gradient is bad, as 2, and whether a weight was edited, as 1
         changed = here & (q.to(weight_type).to(tl.float32) != theta)
         seen = tl.max(bad * 2 + changed.to(tl.int32), 1)[:, None]
         finite = seen < 2
@@ -152,6 +157,7 @@ def sphere(
                 s = tl.sqrt(tl.sum(p * p, 1))[:, None]
                 phi = a * s * unit
                 sine, cosine = sincos(wrap(wrap(phi)))
+                # sin(phi) / phi, by its series near 0
                 ahead = tl.where(phi > 1e-4, sine / tl.where(phi > 1e-4, phi, 1.0), 1.0 - phi * phi / 6.0)
                 x_bar = cosine * x_new + (a * unit) * ahead * p
                 p_bar = cosine * p - (s * sine) * x_new

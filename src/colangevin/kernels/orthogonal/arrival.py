@@ -1,4 +1,4 @@
-"""S' of the momentum that arrives."""
+"""The momentum that arrives at X': what of it points off the manifold."""
 
 import triton
 import triton.language as tl
@@ -26,20 +26,21 @@ def arrival(
     Z_low,
     D_high,  # U/2a - K, where quasi-Newton converged
     D_low,
-    size,  # of the quasi-Newton iteration's last residual
-    rates,  # float32: drift a first
+    size,  # float32 (matrices,): of the quasi-Newton iteration's last residual
+    rates,  # float32: one RateRow, or one for each matrix
     symmetric,  # S, then S'
     slant,  # s x s workspace of parts: L = 2 S' + A
     extent,  # float32 (matrices,): largest entry of S'
-    slant_extent,  # of L
+    slant_extent,  # float32 (matrices,): largest entry of L
     VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """S', the symmetric part of X' P^T: what of the momentum P that arrives points off the manifold.
+    """S', the symmetric part of X' P^T for the momentum P that arrives, and L = 2 S' + A.
 
-    Where quasi-Newton failed, it is (I - V)/a with V the symmetric part of X' X^T = U + a Z K^T, but for E/a.
-    There K counts in full, since it is a difference of large numbers.
+    Where quasi-Newton failed, S' is (I - V)/a + E/a with V the symmetric part of X' X^T = U + a Z K^T. This
+    kernel leaves E/a out, and ``correction`` adds it. There Z K^T is computed at float32's precision, because
+    U + a Z K^T is a difference of large numbers.
     """
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     a = drift_of(rates, matrix, VARIES)
@@ -61,7 +62,7 @@ def arrival(
         V = joined(Uh, Ul, i, j) + a * above + tl.trans(joined(Uh, Ul, j, i) + a * below)
         S = inverse(a) * (identity_tile(i, j, s) - 0.5 * V)
     A = tl.load(at(square(skew, row), i, j))
-    A = tl.where(i[:, None] <= j[None, :], A, -tl.trans(A))  # exactly skew, also where it was rounded
+    A = tl.where(i[:, None] <= j[None, :], A, -tl.trans(A))  # exactly skew on the diagonal's tile too
     store_mirrored(S_at, i, j, S, S)
     L, L_mirrored = 2.0 * S + A, 2.0 * S - A
     part: tl.constexpr = slant.dtype.element_ty

@@ -1,4 +1,4 @@
-"""The last correction."""
+"""The last correction: X' onto the manifold, and its momentum into the cotangent space."""
 
 import triton
 import triton.language as tl
@@ -21,8 +21,9 @@ from colangevin.kernels.orthogonal.tiles import (
 
 __all__ = ["correct", "correction", "examine"]
 
-# largest error that the last correction is trusted with
+# largest entry of E with which the correction is made
 _REACH = tl.constexpr(1e-2)
+# what C is multiplied by before it is stored as float16, and the largest entry of T so stored
 _C_UNIT = tl.constexpr(65536.0)
 _T_LARGEST = tl.constexpr(1024.0)
 
@@ -34,18 +35,18 @@ def examine(
     landed_high,  # X'
     landed_low,
     error,  # s x s workspace: E = X' X'^T - I
-    error_high,  # s x s workspace of parts: the same
+    error_high,  # s x s workspace: the high part of E
     size,  # float32 (matrices,): largest entry of E
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """How far X' is from the manifold."""
+    """E, and how large it is."""
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     high, low = band(landed_high, row), band(landed_low, row)
     E = identity_tile(i, j, s) * (-X_UNIT * X_UNIT)
     for start in range(0, high[1], DEPTH):
         k = start + tl.arange(0, DEPTH)
-        part = tl.zeros((BLOCK, BLOCK), tl.float32)  # as in products
+        part = tl.zeros((BLOCK, BLOCK), tl.float32)  # float32 adds the parts, as in ``products``
         right_high, right_low = tl.trans(tl.load(at(high, j, k))), tl.trans(tl.load(at(low, j, k)))
         E += split_dot(tl.load(at(high, i, k)), tl.load(at(low, i, k)), right_high, right_low, part)
     E = as_above(i, j, E / (X_UNIT * X_UNIT))
@@ -63,22 +64,22 @@ def correction(
     error_high,
     size,  # largest entry of E
     C_high,  # s x s workspace: -E/2 + 3 E^2/8, the expansion of (I + E)^(-1/2) - I
-    symmetric,  # S', but for E/a where quasi-Newton failed
+    symmetric,  # S', without E/a where quasi-Newton failed
     slant,  # L = 2 S' + A
     extent,  # largest entry of S'
-    slant_extent,  # of L
+    slant_extent,  # largest entry of L
     landing_size,  # of the quasi-Newton iteration's last residual
-    rates,  # float32: drift a first
-    T_high,  # s x s workspaces: S' - (EL + (EL)^T)/4, the same at X'' to first order
+    rates,  # float32: one RateRow, or one for each matrix
+    T_high,  # s x s workspaces: S' - (EL + (EL)^T)/4, which is S' at X'' to first order in E
     T_low,
     T_unit,  # float32 (matrices,): what T is multiplied by
     MOMENTUM: tl.constexpr,
     VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """What takes X' onto the manifold and P into the cotangent space there.
+    """C and T, for X'' = X' + C X' and P'' = P - T X'.
 
-    E is so small that its high part is enough in a product, and that of C in the next.
+    E is small: as a factor its high part is enough, and so is the high part of C in ``correct``.
     """
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     E_at, L_at = square(error_high, row), square(slant, row)
@@ -97,7 +98,8 @@ def correction(
     store_mirrored(square(C_high, row), i, j, C, C)
     if MOMENTUM:
         S = tl.load(at(square(symmetric, row), i, j))
-        steepness = 0.5 * s * tl.load(slant_extent + matrix)  # T grows by at most so much times E
+        # E changes T by at most this times the largest entry of E
+        steepness = 0.5 * s * tl.load(slant_extent + matrix)
         if not (tl.load(landing_size + matrix) <= ENOUGH):
             rate = inverse(drift_of(rates, matrix, VARIES))
             S += rate * E
@@ -126,7 +128,7 @@ def correct(
     WIDE: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """X = X' + C X' and P <- P - T X'; where X' is too far off for that, X stays and P is 0."""
+    """X <- X' + C X' and P <- P - T X'; where E is too large for that, X stays and P becomes 0."""
     matrix, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     Ch, Th, Tl = square(C_high, row), square(T_high, row), square(T_low, row)
     Xh, Xl = band(landed_high, row), band(landed_low, row)

@@ -1,4 +1,4 @@
-"""How many iterations were needed, for those who watch."""
+"""Statistics of the quasi-Newton iteration, for optimizers that are watched."""
 
 import triton
 import triton.language as tl
@@ -10,18 +10,18 @@ __all__ = ["count"]
 
 @triton.jit
 def count(
-    sizes,  # float32 (ROWS, row): of the residual before each iteration, and of the last
+    sizes,  # float32 (ROWS, row): of the residual before each iteration, and after the last
     total,  # int64: the numbers of solves.Solves
-    row,
-    matrices,
+    row,  # length of a row of sizes, padding included
+    matrices,  # their number
     ROWS: tl.constexpr,
-    MATRICES: tl.constexpr,  # a power of 2 that is at least as much
+    MATRICES: tl.constexpr,  # a power of 2, not less than their number
     CALLS: tl.constexpr,  # place of each number in the total
     WEIGHTS: tl.constexpr,
     ITERATIONS: tl.constexpr,
     FALLBACKS: tl.constexpr,
 ):
-    """Add a call, its matrices, the iterations of the slowest, and how many of them failed."""
+    """Add one call, its matrices, the iterations of the slowest matrix, and how many matrices failed."""
     number = tl.arange(0, MATRICES)
     known = number < matrices
     iterations = tl.zeros((MATRICES,), tl.int32)
@@ -30,7 +30,7 @@ def count(
         iterations += ((size > ENOUGH) & (size < float("inf"))).to(tl.int32)
     size = tl.load(sizes + (ROWS - 1) * row + number, mask=known, other=0.0)
     failed = known & ~(size <= ENOUGH)
-    # others may be adding too, on another stream
+    # atomic, because a launch on another stream may add to the same total
     tl.atomic_add(total + CALLS, 1)
     tl.atomic_add(total + WEIGHTS, matrices)
     tl.atomic_add(total + ITERATIONS, tl.max(iterations, 0))

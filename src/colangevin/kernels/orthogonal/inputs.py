@@ -36,7 +36,7 @@ def split(
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    """X and P, or X_bar - X for it, in two parts."""
+    """X and P in two parts; the overdamped step has X_bar - X for P."""
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
@@ -66,7 +66,7 @@ def products(
     """K = X P^T and G = P P^T."""
     _, row, _, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     K, G = square(inner, row), square(outer, row)
-    twice = own_place_down(tiles) * BLOCK >= K[1]  # whether it is a tile of G
+    twice = own_place_down(tiles) * BLOCK >= K[1]  # a tile of G, whose left factor is P too
     i -= tl.where(twice, K[1], 0)
     Lh = band(tl.where(twice, P_high, X_high), row)
     Ll = band(tl.where(twice, P_low, X_low), row)
@@ -75,7 +75,8 @@ def products(
     for start in range(0, Ph[1], DEPTH):
         k = start + tl.arange(0, DEPTH)
         right_high, right_low = tl.trans(tl.load(at(Ph, j, k))), tl.trans(tl.load(at(Pl, j, k)))
-        # the matrix units cut off what a long sum cannot hold, always towards 0: they add little at a time
+        # The matrix units truncate sums towards 0, so the error of a long sum grows with its length. They sum
+        # DEPTH products at a time, and float32 additions the rest.
         part = tl.zeros((BLOCK, BLOCK), tl.float32)
         total += split_dot(tl.load(at(Lh, i, k)), tl.load(at(Ll, i, k)), right_high, right_low, part)
     if twice:
@@ -90,7 +91,7 @@ def halves(
     table,
     tiles,  # of s x s matrices
     inner,  # K
-    rates,  # float32: drift a first
+    rates,  # float32: one RateRow, or one for each matrix
     symmetric,  # s x s workspace: S
     skew,  # s x s workspace: A
     slope,  # s x s workspace: B = X X_bar^T
@@ -102,7 +103,7 @@ def halves(
     VARIES: tl.constexpr,  # whether there is a row of rates for each matrix
     BLOCK: tl.constexpr,
 ):
-    """S and A, the symmetric and the skew part of K, and B = I + a A for a momentum P, I + K for a step P."""
+    """S and A, the symmetric and the skew part of K, and B: I + a A, or I + K in the overdamped step."""
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     K_at = square(inner, row)
     K, K_mirrored = tl.load(at(K_at, i, j)), tl.trans(tl.load(at(K_at, j, i)))

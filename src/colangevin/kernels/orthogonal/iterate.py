@@ -1,4 +1,4 @@
-"""One tile of one quasi-Newton iteration."""
+"""The quasi-Newton iteration of one tile."""
 
 import triton
 import triton.language as tl
@@ -11,7 +11,7 @@ from colangevin.kernels.orthogonal.tiles import at, locate, square
 
 __all__ = ["gets_on", "iterate", "store_iterate"]
 
-# factor by which every quasi-Newton iteration has to reduce the residual, as in Orthogonal
+# an iteration that does not reduce the residual to this part of it has failed, as in Orthogonal
 _PROGRESS = tl.constexpr(0.9)
 
 
@@ -26,7 +26,7 @@ def store_iterate(M_high, M_low, N_high, N_low, slope, row, i, j, M):
 
 @triton.jit
 def gets_on(earlier, before):
-    """Whether an iteration goes on, by its residuals two iterations before and in the one before."""
+    """Whether a matrix goes on, given the sizes of its residual two iterations before and one before."""
     return (before > ENOUGH) & (before <= _PROGRESS * earlier) & (before < 1e3)
 
 
@@ -51,12 +51,12 @@ def iterate(
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """A tile of one quasi-Newton iteration: the residual is E + MN + (MN)^T."""
+    """M <- M + residual/2 in one tile; the residual is E + MN + (MN)^T. Arguments as in ``quasi_newton``."""
     matrix, row, _, i, j = locate(table, tiles, tile, BLOCK, BLOCK)
     earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
     Mh, Ml = square(M_high, row), square(M_low, row)
     move = gets_on(earlier, before)
-    if not (earlier <= ENOUGH):  # else both workspaces have it
+    if not (earlier <= ENOUGH):  # else the matrix stopped two iterations ago, and both workspaces have its M
         M = joined(Mh, Ml, i, j)
         if move:
             Nh, Nl = square(N_high, row), square(N_low, row)

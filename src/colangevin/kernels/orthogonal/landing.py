@@ -1,4 +1,4 @@
-"""From U or Z to X'."""
+"""X', by quasi-Newton's M or by Newton-Schulz's Z."""
 
 import triton
 import triton.language as tl
@@ -19,27 +19,27 @@ from colangevin.kernels.orthogonal.tiles import (
 
 __all__ = ["X_UNIT", "choose", "land"]
 
-# what X' and C are multiplied by as float16, and what the entries of T come up to
+# what X' is multiplied by before it is stored as float16
 X_UNIT = tl.constexpr(4096.0)
 
 
 @triton.jit
 def choose(
     table,
-    tiles,
+    tiles,  # of s x s matrices
     inner,  # K
     M_high,
     M_low,
     Z,
     bound,
-    size,  # of the quasi-Newton iteration's last residual
+    size,  # float32 (matrices,): of the quasi-Newton iteration's last residual
     symmetric,  # S of P at X
     skew,  # A of P at X
-    rates,  # float32: drift a first
-    arrived,  # s x s workspace: that of the momentum that arrives at X'
+    rates,  # float32: one RateRow, or one for each matrix
+    arrived,  # s x s workspace: A of the momentum that arrives at X'
     U_high,  # s x s workspaces
     U_low,
-    Z_high,  # where quasi-Newton failed
+    Z_high,  # Z without its bound, where quasi-Newton failed
     Z_low,
     D_high,  # U/2a - K, where quasi-Newton converged
     D_low,
@@ -47,9 +47,10 @@ def choose(
     VARIES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """What X is multiplied by, in two parts: U = M + a S where quasi-Newton converged, else Z - a Z S.
+    """The factor of X in X': U = M + a S where quasi-Newton converged, else U = Z - a Z S.
 
-    There Z comes in two parts too. The skew part A stays, or is (ZA + AZ)/2. A step has S in its M and Z.
+    The skew part A stays as it is where quasi-Newton converged, else it becomes (Z A + A Z)/2. The overdamped
+    step has U = M or U = Z: its S is contained in them.
     """
     matrix, row, _, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     K_at, Z_at, S_at, A_at = (
@@ -93,8 +94,8 @@ def land(
     U_low,
     Z_high,
     Z_low,
-    size,  # of the quasi-Newton iteration's last residual
-    rates,  # float32: drift a first
+    size,  # float32 (matrices,): of the quasi-Newton iteration's last residual
+    rates,  # float32: one RateRow, or one for each matrix
     landed_high,  # s x r workspaces: X'
     landed_low,
     OVERDAMPED: tl.constexpr,
@@ -104,7 +105,7 @@ def land(
     WIDE: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """X' = X + aP - UX and P - UX/a, or X' = UX + aZP and (X' - X)/a."""
+    """X' and its momentum: X + aP - UX and P - UX/a; where quasi-Newton failed, UX + aZP and (X' - X)/a."""
     matrix, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     Uh, Ul, Xh, Xl = square(U_high, row), square(U_low, row), band(X_high, row), band(X_low, row)
     V = wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
@@ -113,7 +114,7 @@ def land(
     if not converged:
         Zh, Zl, Ph, Pl = square(Z_high, row), square(Z_low, row), band(P_high, row), band(P_low, row)
         V += a * wide_product(Zh, Zl, Ph, Pl, i, k, TALL, WIDE, DEPTH)
-    # as a sum in which one of two terms is chosen: that takes the fewest registers
+    # Both results below are V plus one of two terms. Written like this they take the fewest registers.
     V *= tl.where(converged, -1.0, 1.0)
     here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)

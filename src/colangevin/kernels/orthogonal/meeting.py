@@ -8,8 +8,8 @@ __all__ = ["meet"]
 
 @triton.jit
 def meet(arrivals, turn):
-    """Wait until every program has been here ``turn`` times, and see what they wrote before."""
-    tl.debug_barrier()  # all of this program has been written
+    """Wait until every program has been here ``turn`` times. What they wrote before can then be read."""
+    tl.debug_barrier()  # every thread of this program has written
     tl.atomic_add(arrivals, 1)
     while tl.atomic_add(arrivals, 0) < turn * tl.num_programs(0):
         pass

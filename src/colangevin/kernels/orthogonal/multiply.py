@@ -10,7 +10,7 @@ __all__ = ["product_and_mirror", "split_dot", "square_product", "wide_product"]
 
 @triton.jit
 def split_dot(left_high, left_low, right_high, right_low, total):
-    """Total plus the product of two matrices in two parts each."""
+    """Total plus the product of two tiles in two parts each, without that of both low parts."""
     total = tl.dot(left_low, right_high, total)
     total = tl.dot(left_high, right_low, total)
     return tl.dot(left_high, right_high, total)

@@ -10,7 +10,7 @@ from colangevin.kernels.orthogonal.tiles import at, identity_tile, locate, squar
 
 __all__ = ["polar"]
 
-# residual that a Newton-Schulz iteration takes down to 2e-5, in the last one that is needed
+# an iteration reduces this residual to 2e-5, so that it is the last one
 _NEAR = tl.constexpr(5e-3)
 
 
@@ -19,26 +19,26 @@ def polar(
     table,
     tiles,  # of s x s matrices, all of them
     error,  # E
-    bound,
+    bound,  # float32 (matrices,): no eigenvalue of X_bar X_bar^T is larger
     size,  # float32 (matrices,): of the quasi-Newton iteration's last residual
-    Y,
-    Z,  # s x s workspace: the result
+    Y,  # s x s workspaces
+    Z,  # the result
     Y_spare,
     Z_spare,
     T,
     sizes,  # float32 (ITERATIONS + 1, matrices): largest entry of I - ZY before each iteration, 0 at first
     arrivals,  # int32 (1,), 0 at first
     count,  # of tiles
-    matrices,
-    MATRICES: tl.constexpr,  # a power of 2 that is at least as much
+    matrices,  # their number
+    MATRICES: tl.constexpr,  # a power of 2, not less than their number
     ITERATIONS: tl.constexpr,  # an even number
     BLOCK: tl.constexpr,
 ):
     """Z = (X_bar X_bar^T / bound)^(-1/2) where quasi-Newton failed, by Newton-Schulz.
 
-    Y and Z begin as X_bar X_bar^T / bound and I; an iteration is T = (3 I - Z Y)/2, Y <- Y T, Z <- T Z, in
-    which every matrix is symmetric. The programs, which share the tiles out among them, wait for each other:
-    all have to be there at once. Mostly nothing has failed, and they end as soon as they have seen it.
+    Y begins as X_bar X_bar^T / bound, Z as I. An iteration is T = (3 I - Z Y)/2, Y <- Y T, Z <- T Z; all of
+    these are symmetric. The programs share the tiles out among them and wait for each other, so that all have
+    to run at the same time. When no matrix has failed, which is the common case, they end at once.
     """
     number = tl.arange(0, MATRICES)
     known = number < matrices

@@ -25,9 +25,9 @@ def gram(
     S_low,
     D_high,  # S/2 - K
     D_low,
-    rates,  # float32: drift a first
+    rates,  # float32: one RateRow, or one for each matrix
     error,  # s x s workspace: E = X_bar X_bar^T - I
-    M_high,  # s x s workspaces: E/2, where the quasi-Newton iteration begins
+    M_high,  # s x s workspaces: the first iterate
     M_low,
     N_high,  # s x s workspaces: M/2 - B
     N_low,
@@ -38,7 +38,7 @@ def gram(
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """E = a^2 (G + SD + (SD)^T) for a momentum P, G + 2 S for a step P."""
+    """E = a^2 (G + SD + (SD)^T), or G + 2 S in the overdamped step, and the first iterate M = E/2."""
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     E_at = square(error, row)
     E = tl.load(at(square(outer, row), i, j))
@@ -49,6 +49,9 @@ def gram(
         a = drift_of(rates, matrix, VARIES)
         E = a * a * (E + product_and_mirror(Sh, Sl, Dh, Dl, i, j, BLOCK, DEPTH))
     tl.atomic_max(size + matrix, largest_entry(E))
+    # An eigenvalue is at most the largest sum of the absolute entries of a row. A row crosses E_at[1] //
+    # BLOCK tiles, and none of them adds more than the largest sum within a tile. The sums of columns are
+    # those of the mirrored tile's rows.
     whole = tl.abs(identity_tile(i, j, s) + E)
     sums = tl.maximum(tl.max(tl.sum(whole, 1), 0), tl.max(tl.sum(whole, 0), 0))
     tl.atomic_max(bound + matrix, tl.where(sums == sums, sums, float("inf")) * (E_at[1] // BLOCK))
@@ -72,7 +75,7 @@ def quasi_newton(
     new_N_low,
     size_earlier,  # float32 (matrices,): largest entry of the residual two iterations before
     size_before,  # of the one before
-    size,  # of this one; infinite when the iteration does not get on
+    size,  # of this one; infinite when the iteration has failed
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
@@ -113,16 +116,19 @@ def quasi_newton_to_the_end(
     new_M_low,
     new_N_high,
     new_N_low,
-    sizes,  # float32 (2 + ITERATIONS, matrices): of all iterations; infinite, and of E, before the first
+    sizes,  # float32 (2 + ITERATIONS, matrices): of the residuals of two iterations before, then of each
     arrivals,  # int32 (1,), 0 at first
     count,  # of tiles
-    matrices,
-    MATRICES: tl.constexpr,  # a power of 2 that is at least as much
+    matrices,  # their number
+    MATRICES: tl.constexpr,  # a power of 2, not less than their number
     ITERATIONS: tl.constexpr,  # an even number
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """The iterations that are left, as many as any matrix needs, in programs that wait for each other."""
+    """The iterations that are left, in programs that share the tiles out among them and wait for each other.
+
+    When no matrix goes on, the programs end at once, and the first writes the last residuals.
+    """
     number = tl.arange(0, MATRICES)
     known = number < matrices
     earlier = tl.load(sizes + number, mask=known, other=0.0)

@@ -1,11 +1,11 @@
-"""Sizes of residuals, and when one is small enough."""
+"""The size of a residual, and when it is small enough."""
 
 import triton
 import triton.language as tl
 
 __all__ = ["ENOUGH", "largest_entry"]
 
-# error at which an iteration may stop: the last correction makes 3e-13 of it
+# largest entry of a residual at which an iteration stops; the last correction reduces the error to 3e-13
 ENOUGH = tl.constexpr(1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Symmetric matrices: tiles on and above the diagonal are computed, the others are their mirror images."""
+"""Symmetric matrices: a program computes a tile on or above the diagonal, and writes its mirror image too."""
 
 import triton
 import triton.language as tl
@@ -10,16 +10,16 @@ __all__ = ["as_above", "store_mirrored", "store_split_mirrored"]
 
 @triton.jit
 def as_above(i, j, value):
-    """A tile on the diagonal with its upper half on both sides; every other tile as it is."""
+    """A tile on the diagonal made symmetric from its upper half; a tile above the diagonal as it is."""
     return tl.where(i[:, None] <= j[None, :], value, tl.trans(value))
 
 
 @triton.jit
 def store_mirrored(matrix, i, j, value, mirrored):
-    """Write a tile on or above the diagonal and, on the other side, the mirror image of another.
+    """Write a tile on or above the diagonal, and the transpose of another tile to the mirrored place.
 
-    A tile on the diagonal is its own other side, where both have to be the same to the last bit: with masks
-    for its halves every tile would be written number by number.
+    For a tile on the diagonal both places are the same, so both have to be equal to the last bit. Masks for
+    the two halves would do without that, but then every tile would be written number by number.
     """
     tl.store(at(matrix, i, j), value)
     tl.store(at(matrix, j, i), tl.trans(mirrored))
@@ -27,7 +27,7 @@ def store_mirrored(matrix, i, j, value, mirrored):
 
 @triton.jit
 def store_split_mirrored(high, low, i, j, value, mirrored):
-    """The same in two parts."""
+    """What ``store_mirrored`` does, for a matrix in two parts."""
     part: tl.constexpr = high[0].dtype.element_ty
     top, mirrored_top = value.to(part), mirrored.to(part)
     store_mirrored(high, i, j, top, mirrored_top)

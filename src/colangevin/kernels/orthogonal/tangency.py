@@ -1,4 +1,4 @@
-"""The projection of a momentum onto the cotangent space."""
+"""The projection of momenta onto the cotangent space."""
 
 import triton
 import triton.language as tl
@@ -22,18 +22,9 @@ def tangent(
     WIDE: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """P <- P - S X, the projection onto the cotangent space."""
+    """P <- P - S X."""
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
-    S = wide_product(
-        square(S_high, row),
-        square(S_low, row),
-        band(X_high, row),
-        band(X_low, row),
-        i,
-        k,
-        TALL,
-        WIDE,
-        DEPTH,
-    )
+    Sh, Sl, Xh, Xl = square(S_high, row), square(S_low, row), band(X_high, row), band(X_low, row)
+    SX = wide_product(Sh, Sl, Xh, Xl, i, k, TALL, WIDE, DEPTH)
     here, inside = momentum_at(row, i, k, LAYOUT)
-    tl.store(here, tl.load(here, mask=inside, other=0.0) - S, mask=inside)
+    tl.store(here, tl.load(here, mask=inside, other=0.0) - SX, mask=inside)

@@ -29,7 +29,7 @@ _R = column(MatrixRow, "r")
 _PADDED_S = column(MatrixRow, "padded_s")
 _PADDED_R = column(MatrixRow, "padded_r")
 _MATRIX_WIDTH = width(MatrixRow)
-# and of that of tiles
+# columns of the table of tiles
 _MATRIX = column(TileRow, "matrix")
 _DOWN = column(TileRow, "down")
 _ACROSS = column(TileRow, "across")
@@ -49,7 +49,7 @@ def locate(table, tiles, number, TALL: tl.constexpr, WIDE: tl.constexpr):
 
 @triton.jit
 def locate_own(table, tiles, TALL: tl.constexpr, WIDE: tl.constexpr):
-    """The same of the program's own tile."""
+    """What ``locate`` says of the program's own tile."""
     return locate(table, tiles, tl.program_id(0), TALL, WIDE)
 
 
@@ -59,36 +59,36 @@ def own_place_down(tiles):
     return tl.load(tiles + _TILE_WIDTH * tl.program_id(0) + _DOWN)
 
 
-# Workspaces are passed as pairs: where the matrix begins and the length of its rows. The compiler has to hear
-# of their alignment here, where they are made: what is said of a function's argument is lost.
+# A matrix in a workspace is a pair: where it begins, and the length of its rows. The compiler is told of
+# their alignment where the pair is made: it forgets what is said of a function's argument.
 
 
 @triton.jit
 def band(workspace, row):
-    """An s x r matrix in a workspace."""
+    """The matrix of a row of the table in an s x r workspace."""
     start = workspace + tl.multiple_of(tl.load(row + _BAND), 128)
     return start, tl.multiple_of(tl.load(row + _PADDED_R).to(tl.int32), 128)
 
 
 @triton.jit
 def square(workspace, row):
-    """An s x s matrix in a workspace."""
+    """The matrix of a row of the table in an s x s workspace."""
     start = workspace + tl.multiple_of(tl.load(row + _SQUARE), 64)
     return start, tl.multiple_of(tl.load(row + _PADDED_S).to(tl.int32), 64)
 
 
 @triton.jit
 def at(matrix, i, j):
-    """Addresses of rows i and columns j."""
+    """Addresses of rows i and columns j of a matrix in a workspace."""
     return matrix[0] + i[:, None] * matrix[1] + j[None, :]
 
 
 @triton.jit
 def _in_memory(address, row, i, k, LAYOUT: tl.constexpr):
-    """Addresses of rows i and columns k of an s x r matrix in a parameter or its state, and which exist."""
+    """Addresses of rows i and columns k of an s x r matrix outside workspaces, and which of them exist."""
     base = address.to(tl.pointer_type(tl.float32))
     s, r = tl.load(row + _S).to(tl.int32), tl.load(row + _R).to(tl.int32)
-    if LAYOUT == "aligned":  # rows begin at multiples of 64 bytes
+    if LAYOUT == "aligned":  # the matrix begins at 16 bytes, its rows are a multiple of 64 bytes long
         base = tl.multiple_of(base, 16)
         r = tl.multiple_of(r, 16)
     inside = (i[:, None] < s) & (k[None, :] < r)
@@ -99,19 +99,19 @@ def _in_memory(address, row, i, k, LAYOUT: tl.constexpr):
 
 @triton.jit
 def configuration_at(row, i, k, LAYOUT: tl.constexpr):
-    """The same of X."""
+    """Addresses of rows i and columns k of X, and which of them exist."""
     return _in_memory(tl.load(row + _CONFIGURATION), row, i, k, LAYOUT)
 
 
 @triton.jit
 def momentum_at(row, i, k, LAYOUT: tl.constexpr):
-    """The same of P."""
+    """Addresses of rows i and columns k of P, and which of them exist."""
     return _in_memory(tl.load(row + _MOMENTUM), row, i, k, LAYOUT)
 
 
 @triton.jit
 def ahead_at(ahead, row, i, k, LAYOUT: tl.constexpr):
-    """The same of X_bar, in the overdamped step's float32 copy of the weights."""
+    """The same of the overdamped step's X_bar, which lies in a float32 copy of the weights."""
     return _in_memory(ahead.to(tl.int64) + 4 * tl.load(row + _AHEAD), row, i, k, LAYOUT)
 
 
