@@ -38,6 +38,8 @@ def test_fused_steps_are_the_same_with_all_columns_in_reverse(device: torch.devi
         REVERSED,
         "tests/kernels/test_fused.py",
         "-q",
+        "-p",
+        "no:benchmark",  # a plugin that warns of the workers of the test around this one
         "-m",
         marked,
         "-k",

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
 
 from colangevin.constraints.dtypes import check_dtype
 from colangevin.dynamics import Dynamics
@@ -107,8 +106,10 @@ def _check_gradient(entry: Entry) -> None:
 
 def _layouts(entries: list[Entry]) -> list[Layout]:
     """How gradients lie in memory."""
-    grads: list[Tensor | None] = [entry.grad for entry in entries]
-    return [None if grad is None else (grad.dtype, grad.is_contiguous() or grad.stride()) for grad in grads]
+    return [
+        None if (grad := entry.grad) is None else (grad.dtype, grad.is_contiguous() or grad.stride())
+        for entry in entries
+    ]
 
 
 def _first_alike(dynamics: Sequence[Dynamics]) -> list[int]:

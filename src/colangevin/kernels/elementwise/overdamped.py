@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from colangevin.kernels.chunks import own_chunk
+from colangevin.kernels.chunks import own_block, own_row
 from colangevin.kernels.elementwise.circles import read_circle
 from colangevin.kernels.elementwise.rows import (
     FLAG,
@@ -43,8 +43,8 @@ def overdamped(
     BLOCK: tl.constexpr,
 ):
     """Euler-Maruyama on lines and, with projection, on circles. Arguments as in ``underdamped``."""
-    weight, block = own_chunk(chunks)
-    start = block * BLOCK
+    weight = own_row(chunks)
+    start = own_block(chunks) * BLOCK
     row = row_of(table, weight)
     weight_at = block_at(tl.load(row + WEIGHT), start, weight_type, ALIGNED)
     grad_at = block_at(tl.load(grads + weight), start, grad_type, ALIGNED)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from colangevin.kernels.chunks import own_chunk
+from colangevin.kernels.chunks import own_block, own_row
 from colangevin.kernels.elementwise.circles import read_circle
 from colangevin.kernels.elementwise.rows import (
     FLAG,
@@ -55,8 +55,8 @@ def underdamped(
     On a circle q is the angle, p the angular velocity and G the gradient with respect to the angle. A weight
     whose gradient is not finite stays as it is.
     """
-    weight, block = own_chunk(chunks)
-    start = block * BLOCK
+    weight = own_row(chunks)
+    start = own_block(chunks) * BLOCK
     row = row_of(table, weight)
     weight_at = block_at(tl.load(row + WEIGHT), start, weight_type, ALIGNED)
     grad_at = block_at(tl.load(grads + weight), start, grad_type, ALIGNED)
