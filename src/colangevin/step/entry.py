@@ -1,7 +1,6 @@
 """One parameter of an optimizer: its weight and state as configuration, momentum and gradient."""
 
 import math
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -57,6 +56,8 @@ class Entry:
         self.stamp: tuple[int, int] | None = None
         self.sums: tuple[Tensor, ...] = ()
         self.untouched = False
+        self._configuration_shape: tuple[int, ...] | None = None
+        self._state_shape: tuple[int, ...] | None = None
 
     @property
     def varies(self) -> bool:
@@ -68,15 +69,22 @@ class Entry:
         """Name and shape, for a message."""
         return label(self.name, self.parameter.shape)
 
-    @cached_property
+    # Kept when first asked for. A cached_property would make a dictionary of the entry's attributes, and every
+    # access to them slower.
+
+    @property
     def configuration_shape(self) -> tuple[int, ...]:
         """The shape of q for one copy."""
-        return self.manifold.configuration_shape
+        if self._configuration_shape is None:
+            self._configuration_shape = self.manifold.configuration_shape
+        return self._configuration_shape
 
-    @cached_property
+    @property
     def state_shape(self) -> tuple[int, ...]:
         """The shape of position and momentum in the state."""
-        return state_shape(self.manifold, tuple(self.parameter.shape), self.copies)
+        if self._state_shape is None:
+            self._state_shape = state_shape(self.manifold, tuple(self.parameter.shape), self.copies)
+        return self._state_shape
 
     def bind(self, state: dict[str, Any] | None) -> None:
         """Take the optimizer's state of this parameter for its own, or a copy in the dtype it needs now.
