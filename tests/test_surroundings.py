@@ -1,240 +1,68 @@
-"""Steps in other people's surroundings: autocast, inference mode, other default devices and dtypes."""
-
-import subprocess
-import sys
-import textwrap
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+"""Autocast is for a model's forward pass: what this library computes stays in full precision."""
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 import colangevin as cl
-from tests.optim_db import (
-    ConstraintCase,
-    OptimizerCase,
-    assert_identical,
-    by_id,
-    check_feasible,
-    each_constraint,
-    snapshot,
-    start,
-    train,
+from colangevin.surroundings import full_precision
+
+
+@full_precision
+def product(a: torch.Tensor) -> torch.Tensor:
+    """A product, which autocast would round."""
+    return a @ a
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_product_keeps_its_precision_and_autocast_goes_on_afterwards(compiled):
+    a = torch.eye(3)
+    run = torch.compile(product, backend="eager", fullgraph=True) if compiled else product
+    with torch.autocast("cpu", torch.bfloat16):
+        assert run(a).dtype == torch.float32
+        assert (a @ a).dtype == torch.bfloat16
+    assert product(a).dtype == torch.float32
+
+
+def test_autocast_goes_on_after_an_error():
+    @full_precision
+    def fail() -> None:
+        raise ValueError("here")
+
+    with torch.autocast("cpu", torch.bfloat16):
+        with pytest.raises(ValueError, match="here"):
+            fail()
+        assert torch.is_autocast_enabled("cpu")
+
+
+def test_a_method_keeps_its_name_and_words():
+    assert product.__name__ == "product"
+    assert product.__doc__ == "A product, which autocast would round."
+
+
+def determinant(w: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.det(w @ w.mT).reshape(1) - 1
+
+
+CONSTRAINTS = (
+    cl.Circle(1.0),
+    cl.Sphere(1.0),
+    cl.Sphere(1.0, slack=False),
+    cl.Orthogonal(),
+    cl.Implicit(determinant),
 )
 
-each_kind = pytest.mark.parametrize(
-    "optimizer",
-    [by_id(id) for id in ("colod-noisy", "colud-BAOAB-noisy", "sgd-momentum")],
-    ids=lambda case: case.id,
-)
 
-
-@contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-SURROUNDINGS = {
-    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-    "inference": torch.inference_mode,
-    "meta": lambda: torch.device("meta"),
-    "float64": lambda: default_dtype(torch.float64),
-}
-
-
-@each_kind
-@each_constraint
-@pytest.mark.parametrize("surroundings", SURROUNDINGS)
-def test_a_step_is_the_same_in_any_surroundings(
-    optimizer: OptimizerCase, constraint: ConstraintCase, surroundings: str
-) -> None:
-    problem, opt = start(optimizer, constraint)
-    other, other_opt = start(optimizer, constraint)
-    for inside in (True, True, False, True):
-        problem.backward()
-        other.backward()
-        if inside:
-            with SURROUNDINGS[surroundings]():
-                opt.step()
-        else:
-            opt.step()
-        other_opt.step()
-        check_feasible(opt)
-    assert_identical(snapshot(opt), snapshot(other_opt))
-
-
-@each_constraint
-@pytest.mark.parametrize("surroundings", SURROUNDINGS)
-def test_an_optimizer_built_and_loaded_there_is_the_same(
-    constraint: ConstraintCase, surroundings: str
-) -> None:
-    noisy = by_id("colud-OBA-noisy")
-    problem, opt = start(noisy, constraint)
-    train(problem, opt, 2)
-    saved = opt.state_dict()
-    with SURROUNDINGS[surroundings]():
-        other_opt = noisy.build(problem.groups())
-        other_opt.load_state_dict(saved)
-        again = other_opt.state_dict()
-        violation = cl.diagnostics.violation(other_opt)
-        cotangency = cl.diagnostics.cotangency(other_opt)
-    assert_identical(again, saved)
-    assert violation == cl.diagnostics.violation(opt)
-    assert cotangency == cl.diagnostics.cotangency(opt)
-    train(problem, other_opt, 1)
-
-
-def test_an_orthogonal_step_under_autocast_stays_orthogonal() -> None:
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
+@pytest.mark.parametrize("init", ["keep", "nearest"])
+def test_starts_and_violations_are_the_same_under_autocast(constraint, init):
     torch.manual_seed(0)
-    model = nn.Linear(32, 64, bias=False)
-    opt = cl.ConstrainedSGD(cl.constrain(model, {"weight": cl.Orthogonal()}), lr=0.1, momentum=0.9)
-    with torch.autocast("cpu", torch.bfloat16):
-        for _ in range(3):
-            opt.zero_grad()
-            model(torch.randn(8, 32)).square().mean().backward()
-            opt.step()
-    Q = model.weight.detach().double()
-    assert (Q.T @ Q - torch.eye(32)).abs().max() <= 2e-6
-
-
-def test_a_closure_is_called_in_the_surroundings_of_the_step() -> None:
-    problem, opt = start(by_id("colud-OBA"), by_id("circle"), splitting="OBABO")
-    seen = []
-
-    def closure() -> Tensor:
-        seen.append(torch.is_autocast_enabled("cpu"))
-        problem.backward()
-        return problem()
-
-    with torch.autocast("cpu", torch.bfloat16):
-        opt.step(closure)
-    assert seen == [True, True]
-
-
-FIRST = {
-    "inference": "torch.inference_mode()",
-    "meta": "torch.device('meta')",
-    "autocast": "torch.autocast('cpu', torch.bfloat16)",
-}
-
-
-@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST.keys())
-def test_the_first_step_of_a_process_spoils_no_later_one(first: str) -> None:
-    """Caches are filled by the first who needs them."""
-    program = f"""
-        import torch
-        from torch import nn
-        import colangevin as cl
-
-        def run(first):
-            torch.manual_seed(0)
-            replicas = cl.Replicas(lambda: nn.Linear(70, 70), 40, seed=0)
-            groups = replicas.constrain({{"weight": cl.Circle(1.0)}})
-            extra = nn.Linear(8, 16)
-            groups += cl.constrain(extra, {{"weight": cl.Orthogonal(), "bias": cl.Sphere(1.0)}})
-            optimizer = cl.CoLud(groups, 0.1, friction=1.0, temperature=0.1, seed=3)
-            parameters = [*replicas.parameters(), *extra.parameters()]
-            for step in range(2):
-                for p in parameters:
-                    p.grad = torch.ones_like(p)
-                if first and step == 0:
-                    with {first}:
-                        optimizer.step()
-                else:
-                    optimizer.step()
-            return [p.detach().clone() for p in parameters]
-
-        assert all(map(torch.equal, run(True), run(False)))
-    """
-    answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True
-    )
-    assert answer.returncode == 0, answer.stderr
-
-
-# ---- distributed jobs -----------------------------------------------------------------------------------
-
-RANK = """
-    import sys
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    import colangevin as cl
-
-    rank, store = int(sys.argv[1]), sys.argv[2]
-    dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
-    torch.manual_seed(100 + rank)
-    model = nn.Linear(3, 2)
-    built = cl.CoLod(cl.constrain(model, {"weight": cl.Circle(2.0)}), 0.1, temperature=0.1)
-    late = cl.CoLod(cl.constrain(model, {"weight": cl.Circle(2.0)}), 0.1)
-    for group in late.param_groups:
-        group["temperature"] = 0.1
-    for p in model.parameters():
-        p.grad = torch.zeros_like(p)
-    late.step()
-    own = cl.CoLod(model.parameters(), 0.1, temperature=0.1, seed=rank)
-    print(built.param_groups[0]["seed"], late.param_groups[0]["seed"], own.param_groups[0]["seed"])
-    dist.destroy_process_group()
-"""
-
-
-def test_ranks_agree_on_a_seed_that_is_drawn(tmp_path: object) -> None:
-    """Rank 0's generator governs; a seed that is given is left alone."""
-    command = [sys.executable, "-c", textwrap.dedent(RANK)]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), f"{tmp_path}/store"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    answers = [rank.communicate(timeout=120) for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], answers
-    (built, late, own), (other_built, other_late, other_own) = (out.split() for out, _ in answers)
-    assert built == other_built
-    assert late == other_late != built
-    assert (own, other_own) == ("0", "1")
-    torch.manual_seed(100)
-    nn.Linear(3, 2)
-    alone = cl.CoLod(nn.Linear(1, 1).parameters(), 0.1, temperature=0.1)
-    assert alone.param_groups[0]["seed"] != int(built)  # the layer above took numbers from the generator
-    torch.manual_seed(100)
-    model = nn.Linear(3, 2)
-    assert cl.CoLod(model.parameters(), 0.1, temperature=0.1).param_groups[0]["seed"] == int(built)
-
-
-def single_process(store: str) -> AbstractContextManager[None]:
-    @contextmanager
-    def group() -> Iterator[None]:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
-        try:
-            yield
-        finally:
-            torch.distributed.destroy_process_group()
-
-    return group()
-
-
-def test_sharded_parameters_are_refused_by_name(tmp_path: object) -> None:
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Shard, distribute_tensor
-
-    with single_process(f"{tmp_path}/store"):
-        mesh = init_device_mesh("cpu", (1,))
-        weight = nn.Parameter(distribute_tensor(torch.ones(4, 2) / 2, mesh, [Shard(0)]))
-        for constraint in (cl.Free(), cl.Circle(2.0), cl.Sphere(2.0)):
-            with pytest.raises(cl.ConstraintError, match=r"parameter 'w' \(4, 2\): is a DTensor"):
-                cl.CoLod([{"params": [("w", weight)], "constraint": constraint}], 0.1)
-        plain = nn.Parameter(torch.ones(4, 2))
-        opt = cl.CoLod([{"params": [("w", plain)]}], 0.1)
-        opt.param_groups[0]["params"][0] = weight
-        with pytest.raises(cl.ConstraintError, match="is a DTensor"):
-            opt.step()
+    weight = torch.linalg.qr(torch.randn(12, 12))[0]
+    weight = (weight if init == "keep" else weight + 0.3 * torch.randn(12, 12))[:5]
+    results = []
+    for enabled in (False, True):
+        start = weight.clone()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            results.append((constraint.violation(start), constraint.init_(start, init=init)))
+            constraint.check(start)
+    assert results[0][0] == results[1][0]
+    assert torch.equal(results[0][1], results[1][1])

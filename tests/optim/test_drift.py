@@ -5,7 +5,7 @@ relative: 1e-6 and 1e-14 (float32, float64) for circle and sphere, 5e-6 and 1e-1
 tier takes 100,000 steps, in some four hours on one core, and prints what it measures; the largest matrix runs
 in float64 there and in float32 on CUDA. Fewer steps with
 
-    COLANGEVIN_DRIFT_STEPS=10000 python -m pytest -m slow tests/test_drift.py
+    COLANGEVIN_DRIFT_STEPS=10000 python -m pytest -m slow tests/optim/test_drift.py
 """
 
 import math
