@@ -11,6 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import colangevin as cl
 from colangevin.experiments.data.spirals import two_turn_spiral
+from tests.core_only import Columns, Simplex, Symmetric
 
 N, BATCH = 3, 5
 
@@ -249,6 +250,8 @@ CONSTRAINTS = {
     "implicit": cl.Implicit(plane),
     "implicit-inequality": cl.Implicit(lambda w: w.square().sum() - 9, inequality=True),
 }
+#: with nothing but the required core; they hold matrices
+CORE = {"core-symmetric": Symmetric(), "core-columns": Columns(1.5), "core-simplex": Simplex()}
 METHODS = {
     "overdamped": (cl.CoLod, {"lr": 0.05, "temperature": 1e-3}),
     "underdamped": (cl.CoLud, {"lr": 0.2, "friction": 1.0, "temperature": 1e-3}),
@@ -288,13 +291,17 @@ def assert_close(replicas: cl.Replicas, i: int, model: nn.Module, dtype: torch.d
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("build", "constraint"),
-    [*((build, name) for build in (mlp, cnn) for name in CONSTRAINTS), (normed, "circle")],
+    [
+        *((build, name) for build in (mlp, cnn) for name in CONSTRAINTS),
+        (normed, "circle"),
+        *((mlp, name) for name in CORE),
+    ],
 )
 def test_replicas_trained_together_equal_replicas_trained_apart(build, constraint, method, dtype):
     replicas = cl.Replicas(build, N, seed=3).to(dtype)
     kind, options = METHODS[method]
     # the second layer's weight, square in the MLP and wide in the CNN
-    rules = {"0.weight" if build is normed else "2.weight": CONSTRAINTS[constraint]}
+    rules = {"0.weight" if build is normed else "2.weight": {**CONSTRAINTS, **CORE}[constraint]}
     optimizer = kind(replicas.constrain(rules), seed=11, **options)
     apart = list(replicas)
     batches = batch(build, STEPS, N, dtype=dtype)
@@ -349,11 +356,11 @@ def of_replica(options: dict, i: int) -> dict:
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 @pytest.mark.parametrize("sweep", SWEEPS)
-@pytest.mark.parametrize("constraint", ["free", "circle", "sphere", "orthogonal", "implicit"])
+@pytest.mark.parametrize("constraint", ["free", "circle", "sphere", "orthogonal", "implicit", "core-columns"])
 def test_a_sweep_is_one_model(constraint, sweep, dtype):
     replicas = cl.Replicas(mlp, N, seed=3).to(dtype)
     kind, options = SWEEPS[sweep]
-    rules = {"2.weight": CONSTRAINTS[constraint]}
+    rules = {"2.weight": {**CONSTRAINTS, **CORE}[constraint]}
     optimizer = kind(replicas.constrain(rules), seed=11, **options)
     apart = list(replicas)
     batches = batch(mlp, STEPS, N, dtype=dtype)

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+import pytest
 import torch
 from torch import nn
 
 import colangevin as cl
 
 SOURCE = str(Path(cl.__file__).parent)
-# Half of what these steps took when movers had three protocols: 108 and 134.
-QUIET, NOISY = 54, 67
+# Half of what these steps took when movers had three protocols: 108, 134 and 56.
+QUIET, NOISY, FUSED = 54, 67, 28
 
 
 def crossings(step: Callable[[], object]) -> tuple[int, int]:
@@ -43,7 +44,8 @@ def warm(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for step in range(4):
         for parameter in parameters:
-            parameter.grad = torch.full_like(parameter, 0.01)
+            if parameter.grad is None:
+                parameter.grad = torch.full_like(parameter, 0.01)
         if step < 3:
             optimizer.step()
     return optimizer
@@ -57,3 +59,35 @@ def test_a_circle_step_on_the_cpu_crosses_few_files() -> None:
         calls, crossed = crossings(warm(optimizer).step)
         print(f"circle, temperature {temperature}: {crossed} of {calls} calls cross files")
         assert 10 < crossed <= bound
+
+
+class Silent:
+    """A kernel that does nothing."""
+
+    arg_names = ()
+
+    def __getitem__(self, grid: object) -> Callable[..., None]:
+        return lambda *arguments, **constants: None
+
+
+def test_a_fused_orthogonal_step_crosses_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's side of it: kernels are launched, but do nothing."""
+    pytest.importorskip("triton")
+    from colangevin.step.fused import eligible, launch
+
+    begin = launch.Launch.__init__
+
+    def silent(self: launch.Launch, kernel: object, programs: int, **constants: object) -> None:
+        begin(self, kernel, programs, **constants)
+        self._kernel = Silent()
+
+    monkeypatch.setattr(launch.Launch, "__init__", silent)
+    monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
+    shapes = [(8, 8), (16, 8), (4, 2, 3, 3)]
+    weights = [nn.Parameter(nn.init.orthogonal_(torch.empty(shape))) for shape in shapes]
+    groups = [{"params": weights, "constraint": cl.Orthogonal()}, {"params": [nn.Parameter(torch.zeros(8))]}]
+    optimizer = warm(cl.CoLud(groups, lr=0.1, friction=1.0))
+    assert len(optimizer._plan.watching) == 2
+    calls, crossed = crossings(optimizer.step)
+    print(f"orthogonal, fused: {crossed} of {calls} calls cross files")
+    assert 10 < crossed <= FUSED

@@ -1,5 +1,6 @@
 """Every parameter of an optimizer as an entry, kept from step to step while nothing about it changes."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ class Roster:
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
+        self._parameters: list[Tensor] = []
         self._groups: list[tuple[object, ...]] = []
         self._forms: list[tuple[object, ...]] = []
 
@@ -48,8 +50,13 @@ class Roster:
             for group in groups
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
-        forms = list(map(_form, parameters))
-        if known == self._groups and forms == self._forms and self._holds(parameters):
+        # how each parameter lies in memory, but for the address
+        forms: list[tuple[object, ...]] = [
+            (each.shape, each.stride() if each.layout is torch.strided else None, each.dtype, each.device)
+            for each in parameters
+        ]
+        same = known == self._groups and forms == self._forms
+        if same and all(map(operator.is_, self._parameters, parameters)):
             return self._entries
         before = {id(entry.parameter): entry for entry in self._entries}
         forms_before = {id(e.parameter): form for e, form in zip(self._entries, self._forms, strict=True)}
@@ -63,17 +70,9 @@ class Roster:
                 if forms_before.get(id(parameter)) != forms[len(entries)]:
                     check_parameter(parameter, group["constraint"], name, group["replicas"], where)
                 entries.append(Entry(parameter, name, len(entries), number, group))
-        self._entries, self._groups, self._forms = entries, known, forms
+        self._entries, self._parameters = entries, parameters
+        self._groups, self._forms = known, forms
         return entries
-
-    def _holds(self, parameters: list[Tensor]) -> bool:
-        return all(entry.parameter is each for entry, each in zip(self._entries, parameters, strict=True))
-
-
-def _form(parameter: Tensor) -> tuple[object, ...]:
-    """How a parameter lies in memory, but for the address."""
-    strides = parameter.stride() if parameter.layout is torch.strided else None
-    return parameter.shape, strides, parameter.dtype, parameter.device
 
 
 def _check_constraint(entry: Entry, constraint: object) -> None:

@@ -69,8 +69,8 @@ class Entry:
         """Name and shape, for a message."""
         return label(self.name, self.parameter.shape)
 
-    # Kept when first asked for. A cached_property would make a dictionary of the entry's attributes, and every
-    # access to them slower.
+    # Kept when first asked for. A cached_property would make a dictionary of the entry's attributes, which
+    # slows down every access to them.
 
     @property
     def configuration_shape(self) -> tuple[int, ...]:
