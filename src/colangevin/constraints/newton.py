@@ -58,7 +58,7 @@ def cotangent(J: Tensor, p: Tensor, what: str) -> Tensor:
     if int(failed) or _singular(factor):
         raise ConvergenceError(_rank_words(J, what))
     once = p - J.mT @ torch.cholesky_solve((J @ p).unsqueeze(1), factor).squeeze(1)
-    # the square of J's condition number entered above; a second pass takes it out again
+    # J J^T has the square of J's condition number; a second projection removes the error this leaves
     return once - J.mT @ torch.cholesky_solve((J @ once).unsqueeze(1), factor).squeeze(1)
 
 
@@ -90,7 +90,7 @@ def land(g: Residual, q: Tensor, q_bar: Tensor, what: str) -> tuple[Tensor, Tens
     for halving in range(_HALVINGS):
         aim = q + step * 0.5**halving
         if halving and float((aim - q).norm()) <= shortest:
-            break  # no step at all always lands, and would pass for one
+            break  # a step of length 0 always lands, and would hide the failure
         oblique = _oblique(g, J, aim)
         landed = oblique or _orthogonal(g, aim, J.shape[0])
         if landed is not None:
@@ -141,7 +141,7 @@ def _iterate(
     iterations: int,
     components: int,
 ) -> Landed | None:
-    """Set q = q_bar - direction^T lam until g is met, and once more: Newton then ends at rounding."""
+    """Set q = q_bar - direction^T lam until g is met, then once more: that step leaves only rounding."""
     lam = q_bar.new_zeros(components)
     q, pull = q_bar, torch.zeros_like(q_bar)
     best: tuple[float, Landed] | None = None

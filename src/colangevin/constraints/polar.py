@@ -9,8 +9,8 @@ from colangevin.constraints.products import along, gram_error, inner
 
 __all__ = ["polar"]
 
-# Share of the largest eigenvalue of Q^T Q below which an eigenvalue has lost too many digits for the polar
-# factor: of what is left of them, 1e-8, one correction leaves rounding.
+# An eigenvalue of Q^T Q below this share of the largest has too few correct digits for the polar factor.
+# Above it the factor is right to 1e-8, and the correction at the end squares that error.
 _SINGULAR = 1e-8
 
 
@@ -43,7 +43,7 @@ def polar(q_bar: Tensor, draw: Callable[[], Tensor] | None = None) -> Tensor:
             rounding = max(x.shape[1:]) * torch.finfo(q_bar.dtype).eps
             pairs = zip(x[singular], draw()[singular].double(), strict=True)
             factor[singular] = torch.stack([_completed(*pair, rounding) for pair in pairs])
-    # what rounding in the squares has left of Q^T Q - I is squared
+    # one Newton step: it squares the error of Q^T Q - I that rounding has left
     factor = torch.sub(factor, along(factor, gram_error(factor)), alpha=0.5)
     return factor.to(q_bar.dtype)
 

@@ -1,13 +1,14 @@
-"""Products of a tall matrix Q, in the orientation of the weight: to transpose it would cost as much as one.
+"""Products with a tall matrix Q: the weight's matrix, or its transpose where the weight is wide.
 
-Q is the matrix itself, or its transpose where it is wide.
+They are computed in the weight's own orientation. Transposing a weight would cost as much as a product.
 """
 
 from torch import Tensor
 
 __all__ = ["along", "gram_error", "inner", "largest", "norm", "plus_identity", "symmetric", "wide"]
 
-# Side from which on a symmetric product is computed in blocks: below, calls cost more than half of it saves.
+# A symmetric product of at least this side is computed in blocks, none of them twice. Of a smaller one the
+# calls would cost more than the saved half.
 _WORTH_HALVING = 256
 
 

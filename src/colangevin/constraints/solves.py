@@ -35,7 +35,7 @@ class Counts:
         self._totals: dict[tuple[str, torch.device], Tensor] = {}
 
     def total(self, kind: str, device: torch.device) -> Tensor | None:
-        """The numbers of :class:`Solves` so far, to be added to; none while a graph is recorded first."""
+        """The numbers of :class:`Solves` so far, to be added to; None if a CUDA graph records the first."""
         if (kind, device) not in self._totals:
             if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
                 return None  # the memory of a graph is not kept between replays
@@ -43,7 +43,7 @@ class Counts:
         return self._totals[kind, device]
 
     def of(self, kind: str) -> Solves:
-        """What was counted of the constraints of a class, by its name; waits for their devices."""
+        """What was counted of one class of constraints, given its name; waits for the devices."""
         found = [total.tolist() for (name, _), total in self._totals.items() if name == kind]
         return Solves(*map(sum, zip(*found, strict=True)))
 
@@ -68,7 +68,7 @@ def watch(optimizer: object, counts: Counts) -> None:
 
 @contextmanager
 def counting(optimizer: object) -> Iterator[None]:
-    """Let what this thread solves add to the counts of those who watch an optimizer.
+    """Add what this thread solves meanwhile to the counts of an optimizer's watchers.
 
     Other optimizers and other threads add nothing.
 
@@ -86,7 +86,7 @@ def counting(optimizer: object) -> Iterator[None]:
 
 
 def totals(kind: str, device: torch.device) -> list[Tensor]:
-    """What everybody who watches has counted so far, on the device: for kernels, which add to it."""
+    """The counts of this step's watchers on a device, for kernels to add to."""
     found = [counts.total(kind, device) for counts in current.get()]
     return [total for total in found if total is not None]
 
@@ -94,7 +94,7 @@ def totals(kind: str, device: torch.device) -> list[Tensor]:
 def note(
     kind: str, device: torch.device, weights: int, iterations: int | Tensor, fallbacks: int | Tensor
 ) -> None:
-    """Add what a call did to the counts of everybody who watches.
+    """Add what a call did to the counts of this step's watchers.
 
     Args:
         kind: name of the constraint's class.

@@ -277,7 +277,7 @@ class ConstrainedOptimizer(Optimizer):
             mover.finish()
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
-        """Who moves with whom: as in the last step, when that still fits."""
+        """The plan of a segment: that of the last step, if it still fits."""
         entries = self._roster.entries(self.param_groups, self._names)
         self._apart = False
         for entry in entries:

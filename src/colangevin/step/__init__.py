@@ -1,1 +1,1 @@
-"""One step of many parameters: who moves with whom, on which path, and what is looked at before."""
+"""One step of many parameters: which of them move together, on which path, and what is checked before."""

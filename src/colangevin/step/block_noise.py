@@ -17,7 +17,8 @@ def block_noise(pieces: list[Piece], words: tuple[int, int], width: int, *, pass
     """The normals of a block, ``width`` an element; ``words`` are segment and draw."""
     if passing and len(pieces) == 1:  # they are used before the next block's are made
         return _normals(pieces, words, width, slot=f"noise {words[1]}")[0].view(-1, width).squeeze(-1)
-    # small ones at once, each stream as long as the longest: they cost calls, not numbers
+    # Small pieces share one call, which makes as many numbers for each as the longest needs: calls cost more
+    # than numbers.
     small = [piece for piece in pieces if piece.stop - piece.start <= _SMALL]
     made = dict(zip(small, _normals(small, words, width), strict=True))
     parts = [made[piece] if piece in made else _normals([piece], words, width)[0] for piece in pieces]

@@ -1,4 +1,4 @@
-"""The one protocol of whoever moves parameters."""
+"""Mover: the protocol of every path that moves parameters."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Mover(ABC):
 
     @abstractmethod
     def edited(self) -> list[Entry]:
-        """The entries whose parameter somebody else wrote since the last step, as far as one can tell."""
+        """The entries whose parameter was written by others since the last step, as far as one can tell."""
 
     @abstractmethod
     def prepare(self, dynamics: Sequence[Dynamics], segment: int, *, compiling: bool) -> None:

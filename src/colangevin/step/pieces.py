@@ -7,8 +7,8 @@ from colangevin.step.entry import Entry
 
 __all__ = ["Piece", "cut", "whole"]
 
-# Elements worked on at a time: the dozen passes of a step over 1 MB each stay in the cache, each pass is
-# long against what calling it costs, and torch, whose grain is an eighth of it, gives it to eight threads.
+# Elements of a block. The dozen passes of a step over 1 MB each stay in the cache, and each pass takes long
+# compared with its call. torch hands out 2^15 elements at a time, so a block feeds eight threads.
 _BLOCK = 1 << 18
 
 

@@ -1,4 +1,4 @@
-"""Who moves with whom: fused on the device where that is possible, else in plain torch."""
+"""Plan: which parameters move together, and on which path."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -56,18 +56,18 @@ class Plan:
         self.looked_at = [entry for mover in self.movers if not mover.watches for entry in mover.entries]
 
     def fits(self, entries: list[Entry], dynamics: list[Dynamics], segment: int) -> bool:
-        """Whether the plan would come out the same: numbers may change, who moves with whom may not."""
+        """Whether a new plan would be the same. Rates may differ; what decides the paths may not."""
         if entries is not self.entries or segment != self.segment or _layouts(entries) != self._layouts:
             return False
         return dynamics is self.dynamics or _forms(dynamics) == self._forms
 
     def edited(self) -> list[Entry]:
-        """Parameters that somebody else wrote since the last step, as far as one can tell."""
+        """Parameters that others wrote since the last step, as far as one can tell."""
         return [entry for mover in self.movers for entry in mover.edited()]
 
 
 def _movers(entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
-    """Every parameter in one mover: those that can fail first, fused ones and blocks last."""
+    """A mover for every parameter. Plain ones come first, since only they can fail."""
     first = _first_alike(dynamics)
     plain: dict[object, list[Entry]] = {}
     fused: dict[object, list[Entry]] = {}
