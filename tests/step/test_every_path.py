@@ -15,9 +15,11 @@ from colangevin.constraints.circle import Angles
 from colangevin.constraints.forms import ElementwiseForm
 from colangevin.constraints.free import Space
 from colangevin.constraints.manifold import Manifold
+from colangevin.constraints.orthogonal import Frames
 from colangevin.constraints.sphere import Balls, Spheres
 from colangevin.step import plan
 from colangevin.step.blocks import Blocks
+from colangevin.step.fused import eligible
 from colangevin.step.plain import Plain
 
 OPTIMIZERS = {
@@ -118,3 +120,37 @@ def test_who_has_no_form_takes_the_path_that_always_works() -> None:
     _, opt = run(LouderCircle(1.0), "OBA", contiguous=True)
     assert [type(mover) for mover in opt._plan.movers] == [Plain]
     assert not plan.walkable(opt._plan.entries[0])
+
+
+class Heir(Frames):
+    """Orthonormal matrices, as they are."""
+
+
+class OrthogonalHeir(cl.Orthogonal):
+    manifold = Heir
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (cl.Circle(1.0), LouderCircle(1.0)),
+        (cl.Free(), DampedFree()),
+        (cl.Orthogonal(), OrthogonalHeir()),
+    ],
+    ids=["circle", "free", "orthogonal"],
+)
+def test_a_device_takes_forms_alone(
+    ours: cl.Constraint, theirs: cl.Constraint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
+    families = []
+    for constraint in (ours, theirs):
+        weight = nn.Parameter(torch.eye(3))
+        weight.grad = torch.zeros_like(weight)
+        optimizer = cl.CoLud(
+            [{"params": [weight], "constraint": constraint}], 0.1, friction=1.0, temperature=1.0
+        )
+        (entry,) = optimizer._roster.entries(optimizer.param_groups, optimizer._names)
+        families.append(eligible.family(entry, optimizer._all_dynamics()[0]))
+    assert families[0] is not None
+    assert families[1] is None
