@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
+from torch._compile import _disable_dynamo
 
 __all__ = ["full_precision", "lasting", "untraced"]
 
@@ -70,7 +71,9 @@ def untraced(function: Function) -> Function:
     Returns:
         The same function, to be called in its place.
     """
-    disabled = torch.compiler.disable(function)
+    # As torch.optim does it. torch.compiler.disable would import the compiler at once, which takes as long as
+    # importing torch does.
+    disabled = _disable_dynamo(function)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
