@@ -1,4 +1,4 @@
-"""Samples: collected, stored, averaged, used to predict, and judged by what they predict."""
+"""Samples of weights: collect, store and average them, predict with them, and judge the predictions."""
 
 from colangevin.sampling.mean import RunningMean
 from colangevin.sampling.prediction import Prediction

@@ -1,4 +1,4 @@
-"""The file beside samples on disk: which run they belong to, what is in them and how they are taken."""
+"""``samples.json``, beside samples on disk: their run, their tensors, and the settings they are taken by."""
 
 import json
 from pathlib import Path
@@ -10,15 +10,15 @@ from colangevin.sampling.layout import Layout, difference
 __all__ = ["NAME", "content_of", "understand", "unreadable"]
 
 NAME = "samples.json"
-#: of the files; raised when older ones can no longer be read
+#: number of the file format; a new number means that older files can no longer be read
 FORMAT = 1
 
 
 def content_of(run: str, settings: dict[str, Any], layout: Layout) -> bytes:
-    """A description as it stands in the file.
+    """The content of the file.
 
     Args:
-        run: which no other has.
+        run: an identifier that no other run has.
         settings: ``every``, ``burn_in``, ``limit`` and ``replicas``.
         layout: of every sample.
 
@@ -30,18 +30,18 @@ def content_of(run: str, settings: dict[str, Any], layout: Layout) -> bytes:
 
 
 def understand(path: Path, content: bytes, layout: Layout) -> tuple[str, dict[str, Any]]:
-    """The run and the settings that a description names.
+    """The run and the settings in the content of the file.
 
     Args:
         path: of the file, for errors.
-        content: of it.
-        layout: that the samples must have.
+        content: of the file.
+        layout: the one that the samples must have.
 
     Returns:
         The run and the settings.
 
     Raises:
-        SamplesError: when it is damaged, of another format or of another model.
+        SamplesError: when the content is damaged, of another format or of another model.
     """
     try:
         description = json.loads(content)
@@ -60,14 +60,14 @@ def understand(path: Path, content: bytes, layout: Layout) -> tuple[str, dict[st
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """Words for a description that is damaged.
+    """An error message for a damaged file.
 
     Args:
         path: of the file.
-        error: on reading it.
+        error: raised by reading the file.
 
     Returns:
-        What it is, and what to do.
+        What is wrong, and what to do.
     """
     return (
         f"{path}: cannot be read as the description of samples ({error!r}). The samples beside it are "
@@ -76,7 +76,7 @@ def unreadable(path: Path, error: Exception) -> str:
 
 
 def _checked(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with the values that they can have; ValueError otherwise."""
+    """The settings; ValueError for a value out of range."""
     for name, least in (("every", 1), ("burn_in", 0), ("limit", 1), ("replicas", 0)):
         value = settings[name]
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least

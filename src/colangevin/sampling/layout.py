@@ -1,4 +1,4 @@
-"""Dtype and shape of every tensor of a sample, in the words of safetensors."""
+"""The layout of a sample: dtype and shape of every tensor, with safetensors' names of dtypes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from colangevin.sampling.memory import Weights
 
 __all__ = ["Layout", "difference", "layout_of"]
 
-#: words of the format for dtype and shape of each tensor, by name
+#: [dtype, shape] of each tensor by name, the dtype as safetensors calls it
 Layout = dict[str, list[Any]]
 
 _DTYPES = {
@@ -27,7 +27,7 @@ _DTYPES = {
 
 
 def layout_of(weights: Weights) -> Layout:
-    """Dtype and shape of every tensor, in the words of safetensors.
+    """The layout of a sample.
 
     Args:
         weights: a sample.
@@ -36,7 +36,7 @@ def layout_of(weights: Weights) -> Layout:
         The layout.
 
     Raises:
-        SamplesError: for a dtype or a name that the format does not have.
+        SamplesError: for a dtype or a name that safetensors cannot store.
     """
     for name, tensor in weights.items():
         if name == "__metadata__":

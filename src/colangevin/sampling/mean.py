@@ -15,11 +15,12 @@ __all__ = ["RunningMean"]
 
 
 class RunningMean:
-    r"""The mean of all weights since it was made, as in stochastic weight averaging (Izmailov et al. 2018).
+    r"""A running mean of the weights, as in stochastic weight averaging (Izmailov et al. 2018).
 
-    Means leave a curved manifold, so :meth:`weights` projects them: rows are scaled to their norm, matrices
-    replaced by their polar factor, weights under ``Implicit`` moved to a point with g = 0. Bounds need
-    nothing, since sets within bounds are convex. The update costs one pass over the weights, on their device.
+    The mean of points of a curved manifold lies off the manifold, so :meth:`weights` projects it. Rows are
+    scaled to their norm, matrices are replaced by their polar factor, and weights under ``Implicit`` move to
+    a point with g = 0. Weights under a bound need no projection: the set within a bound is convex. An update
+    is one pass over the weights, on their device.
 
     Args:
         optimizer: whose parameters to average; they must be named, as those of
@@ -44,7 +45,7 @@ class RunningMean:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take the weights as they are into the mean."""
+        """Add the current weights to the mean."""
         self.count += 1
         for name, parameter, _ in self._parameters():
             weight = parameter.detach().to(state_dtype(parameter.dtype))
@@ -57,7 +58,7 @@ class RunningMean:
     def weights(self) -> Weights:
         """The projected means by name, for ``model.load_state_dict(..., strict=False)``.
 
-        Buffers are not among them: of a model with BatchNorm, call ``torch.optim.swa_utils.update_bn``.
+        Buffers are not averaged. For a model with BatchNorm, call ``torch.optim.swa_utils.update_bn``.
 
         Returns:
             Tensors like the parameters.
@@ -90,17 +91,17 @@ class RunningMean:
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """The means before projection, and of how many weights."""
+        """The means before projection, and the number of updates."""
         return {"count": self.count, "means": {name: mean.clone() for name, mean in self._means.items()}}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on where :meth:`state_dict` was called.
 
         Args:
-            state_dict: what it returned.
+            state_dict: what :meth:`state_dict` returned.
 
         Raises:
-            ConstraintError: when it is not of these parameters; nothing has changed then.
+            ConstraintError: when the state dict is not of these parameters. Nothing has changed then.
         """
         count, means = state_dict.get("count"), state_dict.get("means")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0 or not isinstance(means, dict):

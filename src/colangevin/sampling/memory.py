@@ -19,17 +19,17 @@ class Memory:
 
     @property
     def calls(self) -> list[int]:
-        """When the samples were taken, in order."""
+        """The calls that took the samples, in order."""
         return sorted(self._samples)
 
     def claim(self) -> None:
-        """Nothing to do: nobody else writes here."""
+        """Do nothing: no other process can write here."""
 
     def remember(self, settings: dict[str, Any]) -> None:
-        """Nothing to do: whoever has the samples has the settings."""
+        """Do nothing: :class:`~colangevin.Samples` has the settings itself."""
 
     def add(self, call: int, weights: Weights) -> None:
-        """Store a sample, a copy of the weights."""
+        """Store a copy of the weights as the sample of a call."""
         self._samples[call] = {name: tensor.to("cpu", copy=True) for name, tensor in weights.items()}
 
     def read(self, call: int) -> Weights:

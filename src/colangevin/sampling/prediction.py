@@ -1,4 +1,4 @@
-"""Predictions of many weights for one architecture."""
+"""Predictions: a model run with each of many samples of its weights."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,18 +16,18 @@ __all__ = ["Prediction", "predict"]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Outputs of every sample, of shape (chains, samples, batch, ...)."""
+    """The outputs of a model for every sample of its weights, of shape (chains, samples, batch, ...)."""
 
     samples: Tensor
 
     @property
     def mean(self) -> Tensor:
-        """Over chains and samples, shape (batch, ...)."""
+        """The mean over chains and samples, shape (batch, ...)."""
         return self.samples.mean((0, 1))
 
     @property
     def variance(self) -> Tensor:
-        """Over chains and samples, shape (batch, ...); NaN for a single sample."""
+        """The variance over chains and samples, shape (batch, ...); NaN for a single sample."""
         flat = self.samples.flatten(0, 1)
         if len(flat) == 1:
             return torch.full_like(flat[0], torch.nan)
@@ -44,13 +44,13 @@ def predict(
     chunk: int,
     stacked: bool,
 ) -> Prediction:
-    """Run a model with each of many weights.
+    """Run a model with each of many samples.
 
     Args:
         model: the architecture.
         samples: weights by name.
         inputs: a batch.
-        transform: of the outputs.
+        transform: applied to the outputs.
         chunk: how many samples run at once.
         stacked: whether a sample is a stack of chains.
 
@@ -79,7 +79,7 @@ def predict(
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while, for every module as far as it was not in it."""
+    """Put the modules that are in training mode into evaluation mode for the duration of a ``with``."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False

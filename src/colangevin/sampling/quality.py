@@ -1,4 +1,4 @@
-"""How good predictions are: accuracy, likelihood, and whether confidence can be believed."""
+"""How good predictions are: accuracy, likelihood and calibration."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +10,18 @@ from colangevin.extras import extra
 
 __all__ = ["Quality", "plot_reliability", "quality"]
 
-_BINS = 15  # of Guo et al. 2017, "On Calibration of Modern Neural Networks"
+_BINS = 15  # as in Guo et al. 2017, "On Calibration of Modern Neural Networks"
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Of predicted probabilities.
+    """Three numbers that say how good predicted probabilities are.
 
     Attributes:
         accuracy: share of data whose most probable class is right.
         nll: mean negative logarithm of the probability of the right class.
-        ece: expected calibration error: by how much confidence and accuracy differ, on average over bins.
+        ece: expected calibration error, the distance between mean confidence and accuracy in a bin,
+            averaged over bins by the number of their data.
     """
 
     accuracy: float
@@ -43,7 +44,7 @@ def quality(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Qual
         The three numbers.
 
     Raises:
-        ValueError: for shapes that do not fit or rows that are no probabilities.
+        ValueError: for shapes that do not fit, or rows that are not probabilities.
     """
     p, labels = _checked(probabilities, labels)
     metrics = extra("torchmetrics.functional.classification", "Judging predictions")
@@ -51,14 +52,14 @@ def quality(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Qual
     right = p.gather(1, labels.unsqueeze(1)).squeeze(1)
     return Quality(
         accuracy=float(metrics.multiclass_accuracy(p, labels, classes, average="micro")),
-        # a class that no sample believes in has a finite price
+        # clamped: a probability of 0 would make the mean infinite
         nll=float(-right.clamp_min(torch.finfo(p.dtype).tiny).log().mean()),
         ece=float(metrics.multiclass_calibration_error(p, labels, classes, n_bins=bins, norm="l1")),
     )
 
 
 def plot_reliability(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Any:
-    """Accuracy against confidence: bars on the diagonal are calibrated.
+    """A plot of accuracy against confidence: calibrated predictions have their bars on the diagonal.
 
     Args:
         probabilities: shape (data, classes), or (data,) of the second of two classes.
@@ -69,7 +70,7 @@ def plot_reliability(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS
         A matplotlib figure, which belongs to no window.
 
     Raises:
-        ValueError: for shapes that do not fit or rows that are no probabilities.
+        ValueError: for shapes that do not fit, or rows that are not probabilities.
     """
     p, labels = _checked(probabilities, labels)
     confidence, predicted = p.max(1)

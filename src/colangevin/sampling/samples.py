@@ -1,4 +1,4 @@
-"""Collecting samples in an ordinary loop, and predicting with them."""
+"""``Samples``: collect weights in an ordinary training loop, and predict with them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,29 +20,29 @@ __all__ = ["Samples"]
 
 
 class Samples:
-    """Weights of a model, taken now and then while it samples.
+    """Samples of a model's weights, collected while an optimizer runs.
 
-    Call :meth:`collect` after every step of the optimizer. Of the calls that follow the first ``burn_in``,
-    every k-th stores the parameters and buffers: in memory on the CPU or, with a ``folder``, on disk as a
-    safetensors file each, written atomically, so that a kill loses at most the sample being written. The
-    replicas of :class:`~colangevin.Replicas` are parallel chains.
+    Call :meth:`collect` after every step of the optimizer. The first ``burn_in`` calls store nothing. After
+    them every k-th call stores the parameters and buffers, in memory on the CPU or, with a ``folder``, on
+    disk. On disk a sample is a safetensors file, which is written atomically: a kill loses at most the sample
+    being written. The replicas of :class:`~colangevin.Replicas` are parallel chains.
 
-    One process collects into a folder at a time: it holds a lock, which ends with the process. Others may
-    :meth:`load` and read the samples meanwhile.
+    One process at a time collects into a folder. It holds a lock, which the operating system releases when
+    the process ends. Other processes may :meth:`load` and read the samples meanwhile.
 
-    Nothing stops at the ``limit``: when another sample would exceed it, every second of the stored ones is
-    given up and :attr:`every` doubles. So the samples always span the whole run, evenly.
+    Collecting does not stop at the ``limit``. When another sample would exceed the limit, every second stored
+    sample is deleted and :attr:`every` doubles. So the samples always span the whole run, evenly.
 
     Args:
         model: a module or replicas.
-        every: k, of how many calls one stores.
+        every: k; one of k calls stores.
         burn_in: how many calls at the beginning store nothing.
         folder: where the samples go; None keeps them in memory.
-        limit: of the bytes that all samples may take.
+        limit: the most bytes that all samples may take; None for no limit.
 
     Raises:
-        SamplesError: when ``folder`` has samples already or another process collects into it, or ``limit``
-            has no room for two.
+        SamplesError: when ``folder`` has samples already, when another process collects into it, or when
+            ``limit`` has no room for two samples.
         ValueError: for a number out of range.
 
     >>> model = nn.Linear(2, 1)
@@ -78,16 +78,16 @@ class Samples:
     def load(cls, folder: str | Path, model: nn.Module) -> "Samples":
         """The samples of a folder, to predict with or to go on collecting.
 
-        Every shard is looked at, and nothing in the folder is changed, so another process may be collecting
-        into it. The samples are those that were there at that moment; when the other process thins them out
-        later, reading one that is gone raises an error, and loading anew helps.
+        Loading reads the header of every file and changes nothing in the folder, so another process may be
+        collecting into it. The samples are those that are there at this moment. If the other process thins
+        them out later, reading a deleted sample raises an error; load anew then.
 
-        Going on takes the folder's lock with the first :meth:`collect` or :meth:`load_state_dict`, and sweeps
-        up what a kill has left. The calls are counted from the last sample, or from where
-        :meth:`load_state_dict` says.
+        The first :meth:`collect` or :meth:`load_state_dict` takes the folder's lock and removes the files
+        that a kill has left. Calls are counted from the last sample, or from where :meth:`load_state_dict`
+        says.
 
         Args:
-            folder: given to the constructor when they were collected.
+            folder: the one that the constructor was given.
             model: of the same architecture.
 
         Returns:
@@ -107,7 +107,8 @@ class Samples:
                 f"{folder}: the samples are of a model with replicas={settings['replicas']}, this one has "
                 f"replicas={samples._replicas}."
             )
-        # of a thinning that was killed, or goes on in another process; the files are left to whoever writes
+        # Samples that are not due belong to a thinning that was killed or that another process is at. They
+        # are not used here. Their files are left to the process that collects.
         shards.calls = [call for call in shards.calls if samples._turns.due(call)]
         samples._turns.calls = shards.calls[-1] if shards.calls else 0
         return samples
@@ -121,8 +122,8 @@ class Samples:
             Whether they were stored.
 
         Raises:
-            SamplesError: when the disk does not take them, another process collects into the folder or has
-                done so since it was loaded. The call does not count then and may be repeated.
+            SamplesError: when the disk does not take them, when another process collects into the folder, or
+                when one has done so since it was loaded. The call does not count then and may be repeated.
         """
         self._store.claim()
         call = self.calls + 1
@@ -136,8 +137,8 @@ class Samples:
         return stored
 
     def _go_on_with(self, every: int) -> None:
-        """Of so many calls store one from now on, and give up the samples that are not among these."""
-        # remembered first, so that a kill leaves too many samples rather than too few
+        """Set :attr:`every`, and delete the samples that are not due under it."""
+        # Write the new value before deleting: a kill in between then leaves too many samples, not too few.
         self._store.remember({**self._settings(), "every": every})
         self._turns.every = every
         for call in [call for call in self._store.calls if not self._turns.due(call)]:
@@ -156,26 +157,26 @@ class Samples:
         return {"every": self.every, "burn_in": self.burn_in, "limit": self.limit, "replicas": self._replicas}
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to go on collecting; of samples in memory, the samples too."""
+        """What a resumed run needs to go on collecting. Samples in memory are part of it."""
         return {"calls": self.calls, "every": self.every, **self._store.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go back to where :meth:`state_dict` was called; samples taken since are given up.
+        """Go back to where :meth:`state_dict` was called. Samples taken since are deleted.
 
-        Samples in a folder that were thinned out since are gone, so :attr:`every` stays as the folder has it.
-        The uninterrupted run, too, had thinned them out.
+        If a folder was thinned out since, :attr:`every` stays as the folder has it: the deleted samples
+        cannot come back. An uninterrupted run thins them out too.
 
         Args:
-            state_dict: what it returned.
+            state_dict: what :meth:`state_dict` returned.
 
         Raises:
-            SamplesError: when it is not of these samples, or another process collects into the folder;
-                nothing has changed then.
+            SamplesError: when the state dict is not of these samples, or another process collects into the
+                folder. Nothing has changed then.
         """
         in_memory = isinstance(self._store, Memory)
         check(state_dict, self._weights(), in_memory=in_memory)
         self._store.claim()
-        # a folder cannot bring back what was thinned out
+        # samples that were deleted from a folder cannot come back
         every = state_dict["every"] if in_memory else max(state_dict["every"], self.every)
         self._go_on_with(every)
         self._store.load_state_dict(state_dict)
@@ -190,7 +191,7 @@ class Samples:
 
     @property
     def every(self) -> int:
-        """Of how many calls one stores; doubles at the limit."""
+        """k; one of k calls stores. It doubles at the limit."""
         return self._turns.every
 
     @property
@@ -200,12 +201,12 @@ class Samples:
 
     @property
     def _replicas(self) -> int:
-        """How many copies the tensors stack, 0 for a plain model."""
+        """How many replicas the tensors stack, 0 for a plain model."""
         return len(self.model) if isinstance(self.model, Replicas) else 0
 
     @property
     def chains(self) -> int:
-        """How many chains there are: the replicas, or one."""
+        """How many chains there are: one for each replica, or one."""
         return max(1, self._replicas)
 
     def __len__(self) -> int:
@@ -213,7 +214,7 @@ class Samples:
         return len(self._store.calls)
 
     def __getitem__(self, i: int) -> Weights:
-        """Sample i, with a dimension in front that counts the chains when the model is replicas."""
+        """The tensors of sample i. For replicas, dimension 0 of each counts the chains."""
         if not -len(self) <= i < len(self):
             raise IndexError(f"samples[{i}]: there are {len(self)} samples.")
         return self._store.read(self._store.calls[i])
@@ -233,7 +234,7 @@ class Samples:
         """A quantity of the weights for every sample, one sample in memory at a time.
 
         Args:
-            function: of one chain's weights by name; it may look at nothing else.
+            function: of one chain's weights by name. For replicas it runs under ``torch.func.vmap``.
 
         Returns:
             Its values, of shape (chains, samples, ...).
@@ -268,17 +269,17 @@ class Samples:
         transform: Callable[[Tensor], Tensor] | None = None,
         chunk: int | None = None,
     ) -> Prediction:
-        """What the model says of a batch, sample by sample and on average.
+        """The model's outputs for a batch, sample by sample and on average.
 
-        The model runs in evaluation mode, with several samples at once by ``torch.func``; no copy of it is
-        built. All outputs are held, so split a long batch.
+        The model runs in evaluation mode. ``torch.func.vmap`` runs several samples at once, without a copy of
+        the model. The outputs of all samples are held in memory, so split a long batch.
 
         Args:
             inputs: a batch.
-            transform: of the model's output, before averaging: ``torch.nn.Softmax(-1)`` for the mean of
-                probabilities.
-            chunk: how many samples of each chain run at once; with 1 and a plain model, ``torch.func.vmap``
-                is left out, which cannot run every model. None chooses.
+            transform: applied to the model's output before averaging: ``torch.nn.Softmax(-1)`` for the mean
+                of probabilities.
+            chunk: how many samples of each chain run at once; None chooses. With 1, a plain model runs
+                without ``torch.func.vmap``, which cannot run every model.
 
         Returns:
             The predictions, on the device of the inputs.
@@ -305,6 +306,6 @@ class Samples:
             raise SamplesError(f"samples: there is none yet; collect() was {self._turns}.")
 
 
-# Samples that run at once: enough to fill a device with small models, few enough for the memory.
+# Most samples that run at once, enough to fill a device with small models, and most bytes of their weights.
 _CHUNK = 64
 _CHUNK_BYTES = 1 << 28

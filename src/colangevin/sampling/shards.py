@@ -1,9 +1,11 @@
-"""Samples on disk: a folder with a safetensors file for each, written whole or not at all.
+"""Samples on disk: a folder with one safetensors file, a shard, for each sample.
 
-``samples.json`` says which run the shards belong to and what is in them; the metadata of every shard repeats
-the run, so that a shard from elsewhere is noticed. A kill leaves at most a hidden file ending in ``.part``.
+A shard is written whole or not at all: a kill leaves at most a hidden file ending in ``.part``.
+``samples.json`` names the run and the tensors. The metadata of every shard repeats the run, so that a shard
+from another folder is recognised.
 
-Reading changes nothing. Whoever writes holds the lock on ``.lock`` and sweeps up what a kill has left.
+Reading changes nothing. The one process that writes holds the lock on ``.lock``. It removes the files that a
+kill has left.
 """
 
 import os
@@ -32,13 +34,13 @@ class Shards:
     """The folder of one run.
 
     Args:
-        folder: made when it is not there.
+        folder: for the samples; made if it does not exist.
         layout: dtype and shape of every tensor of a sample, by name.
-        settings: plain values to remember beside the samples.
+        settings: plain values to write into ``samples.json``.
 
     Raises:
-        SamplesError: when the folder has samples already or cannot be made, or another process collects into
-            it.
+        SamplesError: when the folder has samples already or cannot be made, or when another process collects
+            into it.
     """
 
     def __init__(self, folder: Path, layout: Layout, settings: dict[str, Any]) -> None:
@@ -51,17 +53,18 @@ class Shards:
             raise SamplesError(
                 f"{folder}: cannot be made ({error.strerror or error}). Choose another folder."
             ) from error
-        self._take_lock(self._check_empty)  # again: another process may have begun and ended in between
+        # check again: since the first check another process may have collected into the folder and ended
+        self._take_lock(self._check_empty)
         self.run = secrets.token_hex(8)
         self.remember(settings)
 
     @classmethod
     def open(cls, folder: Path, layout: Layout) -> tuple["Shards", dict[str, Any]]:
-        """The samples of a folder, every shard looked at, and what was remembered beside them.
+        """The samples and the settings of a folder. The header of every shard is checked.
 
         Args:
             folder: with samples.
-            layout: that they must have.
+            layout: the one that the samples must have.
 
         Returns:
             The samples and the settings.
@@ -72,13 +75,14 @@ class Shards:
         extra("safetensors.torch", _PURPOSE)
         shards = cls.__new__(cls)
         shards._point_to(folder, layout)
-        # Whoever thins writes the description first. So between two equal readings of it, every shard is seen
-        # that it speaks of.
+        # A process that thins samples out writes the description before it deletes shards. So if the
+        # description is the same before and after the listing, no thinning began in between, and the listing
+        # has every shard that the description speaks of.
         while shards._content != (content := shards._read_description()):
             shards._content = content
             shards.run, settings = understand(shards.description, content, layout)
-            # A list of a folder may show a file that comes meanwhile and not the one that came before it. A
-            # second list shows everything up to the last of the first.
+            # While another process writes, a listing may show a new shard and miss an earlier one. A second
+            # listing has every shard up to the last of the first listing.
             last = max(shards._paths(), default=folder)
             found = [shards._examine(path) for path in shards._paths() if path <= last]
             shards.calls = sorted(call for call in found if call is not None)
@@ -96,7 +100,7 @@ class Shards:
         self.folder = folder
         self.layout = layout
         self.description = folder / NAME
-        #: the samples in use, in order; some files may be there besides that are to be given up
+        #: calls of the samples in use, in order; ``_on_disk`` may have more, whose files are to be deleted
         self.calls: list[int] = []
         self._on_disk: set[int] = set()
         self._content: bytes | None = None  # of the description
@@ -119,11 +123,11 @@ class Shards:
             raise SamplesError(unreadable(self.description, error)) from error
 
     def _examine(self, path: Path) -> int | None:
-        """The call that a shard belongs to, after a look at its header and its length; None if it is gone."""
+        """The call that a shard belongs to, from its header; None if the file is gone. Truncation raises."""
         safetensors = extra("safetensors", _PURPOSE)
         number = _SHARD.fullmatch(path.name)
         try:
-            if not path.is_file():  # to open a pipe would never end
+            if not path.is_file():  # opening a pipe would block
                 raise OSError("not a file")
             with safetensors.safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
@@ -148,13 +152,13 @@ class Shards:
         """The sample of a call.
 
         Args:
-            call: that took it.
+            call: the one that took the sample.
 
         Returns:
-            Its tensors.
+            The tensors by name.
 
         Raises:
-            SamplesError: naming the file, when it has been truncated or removed since.
+            SamplesError: naming the file, when it was truncated or removed since the folder was loaded.
         """
         library = extra("safetensors.torch", _PURPOSE)
         path = self._path(call)
@@ -176,10 +180,10 @@ class Shards:
     # ---- writing ---------------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Become the one process that writes here, and sweep up what a kill has left.
+        """Become the one process that writes here, and remove the files that a kill has left.
 
         Raises:
-            SamplesError: when another process collects into the folder, or has since it was loaded.
+            SamplesError: when another process collects into the folder, or has done so since it was loaded.
         """
         if not self._lock.held:
             self._take_lock(self._check_unchanged)
@@ -193,7 +197,7 @@ class Shards:
             )
 
     def _take_lock(self, check: Callable[[], None]) -> None:
-        """Lock the folder, unless something about it is wrong then, and sweep up."""
+        """Lock the folder, run a check, and sweep. If the check raises, release the lock."""
         try:
             ours = self._lock.take()
         except OSError as error:
@@ -219,21 +223,21 @@ class Shards:
             )
 
     def _sweep(self) -> None:
-        """Remove what kills have left; nobody else may be writing."""
+        """Remove the files that a kill has left. Needs the lock."""
         for left in self.folder.glob(f".sample*{HALF}"):
-            with suppress(OSError):  # what cannot be removed does no harm
+            with suppress(OSError):  # a leftover that stays does no harm
                 left.unlink()
         for call in self._on_disk - set(self.calls):
             self._delete(call)
 
     def remember(self, settings: dict[str, Any]) -> None:
-        """Write what is to be remembered beside the samples.
+        """Write settings into ``samples.json``.
 
         Args:
             settings: plain values.
 
         Raises:
-            SamplesError: when the disk does not take it.
+            SamplesError: when the disk does not take the file.
         """
         content = content_of(self.run, settings, self.layout)
         if content == self._content:
@@ -248,17 +252,17 @@ class Shards:
         """Write a sample; it is on the disk when this returns.
 
         Args:
-            call: that took it, after those of the other samples.
+            call: the one that took the sample; later than the calls of the samples there are.
             weights: the sample.
 
         Raises:
-            SamplesError: when the disk does not take it; what is there already stays.
+            SamplesError: when the disk does not take the sample. The samples that are there stay.
         """
-        # copied, since safetensors refuses tensors that share memory
+        # copy: safetensors refuses tensors that share memory
         tensors = {name: tensor.to("cpu", copy=True).contiguous() for name, tensor in weights.items()}
         metadata = {"run": self.run, "call": str(call)}
         path = self._path(call)
-        # save_file would write to a name of its own first, which a kill leaves behind
+        # not save_file: it writes to a temporary name of its own, which a kill would leave behind
         content = extra("safetensors.torch", _PURPOSE).save(tensors, metadata)
         try:
             write_whole(path, content)
@@ -271,7 +275,7 @@ class Shards:
         """Delete a sample.
 
         Args:
-            call: that took it.
+            call: the one that took the sample.
         """
         self._delete(call)
         self.calls.remove(call)
@@ -288,13 +292,13 @@ class Shards:
         self._on_disk.discard(call)
 
     def state_dict(self) -> dict[str, Any]:
-        """When the samples were taken: they themselves are on disk."""
+        """The calls that took the samples. The samples themselves are on disk."""
         return {"taken": list(self.calls)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Forget samples that a state dict does not know: the resumed run takes them again."""
+        """Delete samples that a state dict does not list: the resumed run takes them again."""
         taken = set(state_dict["taken"])
-        # the latest first: a kill on the way leaves no gap
+        # latest first: a kill in between then leaves no gap
         for call in [call for call in reversed(self.calls) if call not in taken]:
             self.remove(call)
 

@@ -1,4 +1,4 @@
-"""What a state dict of samples must be, before anything follows it."""
+"""Checks of a state dict of samples, before it is loaded."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ __all__ = ["check"]
 
 
 def check(state_dict: dict[str, Any], weights: Weights, *, in_memory: bool) -> None:
-    """Raise unless a state dict is one that samples can go back to.
+    """Raise unless samples can load a state dict.
 
     Args:
         state_dict: what :meth:`colangevin.Samples.state_dict` returned.
         weights: of the model.
-        in_memory: whether the samples are there, so that the state dict must hold them.
+        in_memory: whether the samples are in memory. The state dict must then hold them.
 
     Raises:
         SamplesError: naming the entry.
