@@ -1,4 +1,4 @@
-"""What a run looks like from outside: parameter by parameter now, group by group over time."""
+"""Diagnostics of a run: violations and temperatures now, and a monitor that records them over time."""
 
 from colangevin.diagnostics.chains import (
     Convergence,

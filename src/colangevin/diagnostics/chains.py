@@ -1,4 +1,4 @@
-"""Averages over chains that remember: autocorrelation, standard errors, and ArviZ for the rest."""
+"""Averages over correlated draws: autocorrelation time, standard error, and ArviZ for the rest."""
 
 import math
 import warnings
@@ -19,8 +19,8 @@ _PURPOSE = "Handing chains to ArviZ"
 def autocorrelation_time(chains: Tensor) -> float:
     r"""The integrated autocorrelation time, :math:`1 + 2\sum_t \rho_t`, in draws.
 
-    Deviations are taken from the mean of all chains, so that chains that disagree have a long one. The sum
-    ends where neighbouring pairs of :math:`\rho` are no longer positive (Geyer 1992).
+    Deviations are from the mean of all chains, so that chains that disagree have a long time. The sum ends at
+    the first pair of neighbouring :math:`\rho` whose sum is not positive (Geyer 1992).
 
     Args:
         chains: one number a draw, of shape (chains, draws).
@@ -47,7 +47,7 @@ def autocorrelation_time(chains: Tensor) -> float:
 
 
 def standard_error(chains: Tensor) -> float:
-    """The standard error of the mean of all draws of all chains, their autocorrelation counted.
+    """The standard error of the mean over all draws of all chains, autocorrelation included.
 
     Args:
         chains: one number a draw, of shape (chains, draws).
@@ -88,21 +88,22 @@ def to_arviz(chains: Mapping[str, Tensor]) -> Any:
     arviz = _arviz()
     arrays = {name: values.detach().cpu().double().numpy() for name, values in chains.items()}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="More chains")  # replicas are many, and meant to be
+        # ArviZ warns of more chains than draws; with replicas that is usual
+        warnings.filterwarnings("ignore", message="More chains")
         return arviz.from_dict(posterior=arrays)
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """What is known of a quantity's mean, its worst entry for quantities that have several.
+    """How well the mean of a quantity is known. For a quantity with several entries, that of the worst.
 
     Attributes:
         mean: over all draws and entries.
-        error: its standard error, the standard deviation over the root of ``ess``.
-        ess: effective sample size for the mean.
-        rhat: split R-hat of the ranks (Vehtari et al. 2021), of a single chain that of its halves; above 1.01
-            the chains do not agree.
-        autocorrelation_time: draws for one effective one.
+        error: standard error of the mean: the largest standard deviation over the root of ``ess``.
+        ess: effective sample size for the mean, the smallest.
+        rhat: split R-hat of the ranks (Vehtari et al. 2021), the largest. A single chain is split in half
+            first. Above 1.01 the chains do not agree.
+        autocorrelation_time: number of draws over ``ess``.
     """
 
     mean: float
@@ -140,7 +141,7 @@ def convergence(chains: Mapping[str, Tensor]) -> dict[str, Convergence]:
 
 
 def _two_or_more(chains: Tensor) -> Tensor:
-    """The chains, or the halves of a single one: R-hat compares chains."""
+    """The chains; a single one is cut in half, since R-hat compares chains."""
     if len(chains) > 1:
         return chains
     half = chains.shape[1] // 2
@@ -148,9 +149,9 @@ def _two_or_more(chains: Tensor) -> Tensor:
 
 
 def _arviz() -> Any:
-    extra("numpy", _PURPOSE)  # first: an ArviZ without it would fail on its own import
+    extra("numpy", _PURPOSE)  # first: without numpy ArviZ's import fails with an error that names no extra
     with warnings.catch_warnings():
-        # it speaks of its next major version, once a day
+        # once a day ArviZ warns of its next major version
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
         warnings.filterwarnings("ignore", message="\nArviZ is undergoing", category=FutureWarning)
         return extra("arviz", _PURPOSE)

@@ -13,10 +13,10 @@ __all__ = ["cotangency", "violation"]
 @torch.no_grad()
 @full_precision
 def violation(optimizer: ConstrainedOptimizer) -> dict[str, float]:
-    r"""Largest violation of each parameter's constraint, slack included, by the weights as they are.
+    r"""How far the current weights of each parameter, with their slack, are from its constraint.
 
-    Relative for circle and sphere, :math:`|\theta^2 + \xi^2 - r^2| / r^2`; the largest entry of
-    :math:`|Q^T Q - I|` for orthogonality; :math:`|g(q)|` itself for implicit constraints.
+    For circle and sphere it is the largest :math:`|\theta^2 + \xi^2 - r^2| / r^2`, for orthogonality the
+    largest entry of :math:`|Q^T Q - I|`, for implicit constraints the largest :math:`|g(q)|`.
 
     Args:
         optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.

@@ -1,4 +1,4 @@
-"""Watching a run: temperatures, constraints and solvers over time."""
+"""``Monitor``: records temperatures, violations and solver iterations of a run over time."""
 
 from typing import Any
 
@@ -20,26 +20,28 @@ __all__ = ["Monitor"]
 
 
 class Monitor:
-    r"""What a run looks like over time, group by group.
+    r"""Records a run over time and reports on every parameter group, to tell whether it samples correctly.
 
-    Call :meth:`record` after ``backward()`` and before the optimizer's step, where gradients and weights
-    belong together. At equilibrium both averages are the temperature:
+    Call :meth:`record` after ``backward()`` and before the optimizer's step, when gradients and weights
+    belong together. Two averages are the temperature at equilibrium:
 
-    - kinetic, :math:`\langle |p|^2 \rangle` per degree of freedom, of the momenta;
-    - configurational, of the positions, :math:`\langle F \cdot \nabla V \rangle / \langle \mathrm{div} F
-      \rangle` for a vector field F along the manifold (:meth:`colangevin.Constraint.virial`). Gradients enter
-      linearly, so those of batches do as well as full ones. The field points to where the weights were
-      half-way through the burn-in; choose that so long that they have forgotten it. Where positions hardly
-      prefer a direction the temperature is undetermined, and its standard error says so.
+    - The kinetic temperature is that of the momenta: :math:`\langle |p|^2 \rangle` per degree of freedom.
+    - The configurational temperature is that of the positions: :math:`\langle F \cdot \nabla V \rangle /
+      \langle \mathrm{div} F \rangle` for a vector field F along the manifold. F points away from where the
+      weights were half-way through the burn-in; choose a burn-in so long that they have forgotten that point.
+      Gradients enter linearly, so gradients of batches do as well as full ones. Where positions hardly prefer
+      a direction, the configurational temperature is undetermined, which its standard error shows.
 
-    A record samples nothing where ``lr`` or the temperature is 0, or where a gradient is not finite, which no
-    step follows: it is left out of both. Standard errors count the autocorrelation. Recording waits for no
-    device. Solver iterations and fallbacks are counted in every step of the optimizer after the burn-in, in
-    one that is replayed from a CUDA graph if it was captured then.
+    A record at ``lr`` 0 or temperature 0 samples nothing, and neither does one with a gradient that is not
+    finite, after which no step is taken. Such records are left out of both averages. Standard errors include
+    the autocorrelation. Recording does not wait for a device.
+
+    Solver iterations and fallbacks are counted in every step of the optimizer after the burn-in. A step that
+    is replayed from a CUDA graph counts if the graph was captured after the burn-in.
 
     Args:
         optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
-        every: of how many calls one records.
+        every: k; one of k calls records.
         burn_in: how many calls at the beginning record nothing.
 
     Raises:
@@ -50,9 +52,9 @@ class Monitor:
     def __init__(self, optimizer: ConstrainedOptimizer, *, every: int = 1, burn_in: int = 0) -> None:
         self.optimizer = unwrap(optimizer)
         self._turns = Turns(every, burn_in)
-        #: where the fields of the configurational temperature point to
+        #: by parameter: the configuration half-way through the burn-in, from which F points away
         self._references: dict[str, Tensor] = {}
-        #: by group
+        #: by number of the group
         self._records: dict[int, list[Record]] = {}
         self._scalars: dict[str, list[Tensor]] = {}
         self._solves = solves.Counts()
@@ -60,16 +62,17 @@ class Monitor:
     @torch.no_grad()
     @full_precision
     def record(self, **scalars: Tensor | float) -> bool:
-        """Record the run as it is, if it is time to.
+        """Record the run as it is now, if this call is due.
 
         Args:
-            scalars: further quantities by name: a number, or for replicas a tensor with one for each.
+            scalars: further quantities by name. Each is a number or, for replicas, a tensor with one number
+                for each.
 
         Returns:
             Whether anything was recorded.
 
         Raises:
-            ValueError: for a quantity that is neither.
+            ValueError: for a tensor with more than one dimension.
         """
         due = self._turns.take()
         if self._turns.calls > self._turns.burn_in:
@@ -92,7 +95,7 @@ class Monitor:
         sums: dict[int, Sums] = {}
         for place in places(self.optimizer):
             if place.weight.numel():
-                # a parameter that came late is its own
+                # a parameter that was added later has its first record as the reference
                 reference = self._references.setdefault(_key(place), place.q.clone()).to(place.q.dtype)
                 sums.setdefault(place.number, Sums()).add(self.optimizer, place, reference)
         for number, each in sums.items():
@@ -105,8 +108,8 @@ class Monitor:
         """All that was recorded, on the CPU.
 
         Returns:
-            Shape (chains, records) by name: the scalars by theirs, ``"kinetic[0]"`` and so on for a group's
-            kinetic temperature, ``"temperature[0]"`` for the one that was asked for.
+            Tensors of shape (chains, records): the scalars under their names, the kinetic temperature of
+            group 0 under ``"kinetic[0]"``, and the temperature that was asked for under ``"temperature[0]"``.
         """
         found = {name: stacked(values) for name, values in self._scalars.items()}
         for number, records in self._records.items():

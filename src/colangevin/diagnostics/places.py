@@ -1,4 +1,4 @@
-"""Where every parameter of an optimizer is: its configuration, its momentum and what holds it."""
+"""What diagnostics read of a parameter: its manifold, configuration, momentum and gradient."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ __all__ = ["Place", "places"]
 
 @dataclass(frozen=True)
 class Place:
-    """One parameter as it is now, with the dimension that counts its copies in front.
+    """One parameter as it is now. Dimension 0 of its tensors counts the copies.
 
     Attributes:
         name: of the parameter.
-        manifold: that it is held on.
-        weight: the weights, in float64 unless they are a rounding of their configuration.
-        stored: the configuration that the last step stored, if it stores one.
-        trusted: whether nobody wrote the parameter since, as far as the optimizer knows.
-        p: the momentum, in float64.
+        manifold: the one that it is held on.
+        weight: the weights, in float64. Weights in 16 bits, which are their configuration rounded, stay so.
+        stored: the configuration that the last step stored; None if it stores none.
+        trusted: whether the weights are taken to be as the last step left them.
+        p: the momentum, in float64; None if there is none.
         number: of its group.
         group: its group.
-        grad: its gradient, in float64.
+        grad: its gradient, in float64; None if there is none.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Place:
 
     @cached_property
     def q(self) -> Tensor:
-        """The configuration in float64: what is measured is the weights, not the measuring.
+        """The configuration, in float64 so that measuring adds no rounding error.
 
-        A stored configuration is stale where the weight was edited since; there it is that of the weight, as
-        the next step will have it.
+        A stored configuration is stale where the weight was edited since. There the configuration is made
+        from the weight, as the next step will do.
 
         Raises:
             ConvergenceError: naming the parameter, when an ``Implicit`` weight is too far from its manifold.
@@ -73,11 +73,12 @@ class Place:
         manifold = self.manifold
         try:
             residual = manifold.residual(self.weight, self.q)
-        except ConvergenceError:  # too far away for a configuration
+        except ConvergenceError:  # the weight is too far from the manifold to have a configuration
             return manifold.violations(self.weight.double())
         if self.trusted or not manifold.stored(self.weight.dtype):
             return residual
-        # q fits its constraint also where it was made from a weight that does not
+        # Copies whose q was made from an edited weight: q satisfies the constraint even if the weight does
+        # not, so the weight's own violation counts.
         new = torch.ones_like(residual, dtype=torch.bool)
         if self.stored is not None:
             new = (self.q != self.stored.double()).reshape(len(self.q), -1).any(1)
@@ -87,7 +88,7 @@ class Place:
         """How far each copy's momentum is from being cotangent, shape (copies,); 0 without a momentum."""
         if self.p is None or not self.p.numel():
             return self.weight.new_zeros(len(self.weight))
-        # the error is relative, and a momentum whose square underflows has no length: scale it first
+        # The error is relative to |p|, and the square of a tiny p underflows. So scale p first.
         size = self.p.abs().reshape(len(self.p), -1).amax(1).view(-1, *[1] * (self.p.dim() - 1))
         return self.manifold.cotangency(self.q, torch.where(size > 0, self.p / size, self.p))
 
@@ -97,11 +98,11 @@ class Place:
         return self.manifold.degrees_of_freedom
 
     def option(self, name: str) -> Tensor:
-        """A number of the group for each copy, shape (copies,)."""
+        """An option of the group as one number for each copy, shape (copies,)."""
         value, like = self.group[name], self.weight
         if isinstance(value, Tensor):
             return value.to(device=like.device, dtype=torch.float64).reshape(-1).expand(len(like)).clone()
-        # filled in on the device, which a copy from the host would wait for
+        # full fills in on the device; a copy from the host would wait for the device
         return torch.full((len(like),), value, dtype=torch.float64, device=like.device)
 
     def force(self) -> Tensor | None:
@@ -117,7 +118,7 @@ class Place:
 
 
 def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
-    """Every parameter, as it is now.
+    """The :class:`Place` of every parameter, but for frozen ones in a dtype that no step is taken in.
 
     Args:
         optimizer: any optimizer of this library.
@@ -151,13 +152,14 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
 
 
 def _trusted(optimizer: ConstrainedOptimizer) -> set[int]:
-    """Parameters, by id, that are taken to be as the last step left them.
+    """Parameters that are taken to be as the last step left them.
 
-    These are the ones on a device, less those that torch saw edited: to compare them with what is stored
-    would wait for the device. On the CPU it costs little and sees more.
+    On a device these are all that torch's version counter does not show as edited: a comparison with the
+    stored configuration would wait for the device. On the CPU there are none: the comparison is cheap there,
+    and finds edits that the counter does not show.
 
     Returns:
-        Their ids.
+        The ids of the parameters.
     """
     plan = optimizer._plan
     if plan is None or not any(entry.parameter.device.type != "cpu" for entry in plan.active):

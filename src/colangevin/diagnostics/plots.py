@@ -1,4 +1,4 @@
-"""Pictures of a watched run."""
+"""Plots of what a monitor recorded."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def plot_run(monitor: Monitor) -> Any:
     """Kinetic temperatures over time with their running means, and the traces of the recorded scalars.
 
     Args:
-        monitor: that has recorded.
+        monitor: with at least one record.
 
     Returns:
         A matplotlib figure, which belongs to no window.

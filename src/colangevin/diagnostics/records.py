@@ -1,4 +1,4 @@
-"""What is recorded of a parameter group at one time, and what the records come to."""
+"""Records of a parameter group: how one is made, and the averages over many."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Record = dict[str, Tensor]
 
 
 class Sums:
-    """What is added up over the parameters of a group, each of shape (copies,)."""
+    """Sums over the parameters of a group that make one record. Tensors have shape (copies,)."""
 
     def __init__(self) -> None:
         self.energy: Tensor | float = 0.0
@@ -35,9 +35,9 @@ class Sums:
         """Add a parameter.
 
         Args:
-            optimizer: that moves it.
+            optimizer: the one that moves the parameter.
             place: the parameter.
-            reference: where the field of the configurational temperature points to.
+            reference: the configuration from which the field of the configurational temperature points away.
         """
         if not self.temperature.numel():
             self.temperature = place.option("temperature")
@@ -59,7 +59,7 @@ class Sums:
         self.largest[name] = torch.maximum(self.largest[name], value) if name in self.largest else value
 
     def record(self) -> Record:
-        """The measures of the group."""
+        """The record of the group."""
         found = {"temperature": self.temperature, "sampling": self.sampling, **self.largest}
         if isinstance(self.energy, Tensor) and self.freedom:
             found["kinetic"] = self.energy / self.freedom
@@ -74,14 +74,14 @@ def stacked(values: Sequence[Tensor]) -> Tensor:
 
 
 def sampled(records: Sequence[Record], *names: str) -> list[Tensor]:
-    """Measures in the records that sample, less chains that never do.
+    """Measures over the chains that sample and the records in which all of these chains sample.
 
     Args:
         records: of a group.
-        names: of the measures; records that lack one are left out.
+        names: of the measures. Records that lack one are left out.
 
     Returns:
-        Each measure in shape (chains, records); empty where nothing samples.
+        Each measure, of shape (chains, records); empty if nothing samples.
     """
     having = [record for record in records if all(name in record for name in names)]
     if not having:
@@ -93,12 +93,12 @@ def sampled(records: Sequence[Record], *names: str) -> list[Tensor]:
 
 
 def mean(chains: Tensor) -> Estimate | None:
-    """The average; None without records."""
+    """The average with its standard error; None without records."""
     return Estimate(float(chains.mean()), standard_error(chains)) if chains.numel() else None
 
 
 def ratio(above: Tensor, below: Tensor) -> Estimate | None:
-    """The ratio of two averages; None without records, or where the lower one is 0 or not known."""
+    """The ratio of two averages; None without records, or if the average below is 0 or NaN."""
     scale = abs(float(below.mean())) if below.numel() else 0.0
     if not scale > 0:
         return None

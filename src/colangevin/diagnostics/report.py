@@ -1,4 +1,4 @@
-"""What a watched run comes to: a row for every group, and a verdict in words."""
+"""The report of a monitor: a row for every group, and a verdict in words."""
 
 import math
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from colangevin.extras import extra
 
 __all__ = ["Estimate", "GroupReport", "Report"]
 
-# What of a temperature does not matter: most models notice less than 5 % of it in nothing.
+# A temperature that is off by at most this share counts as right: few models notice 5 %.
 _SHARE = 0.05
-# Standard errors to either side that an interval reaches: the truth is outside by chance once in 370 times.
+# Standard errors that an interval reaches to either side. The truth is outside by chance once in 370 times.
 _ERRORS = 3.0
-# Records from which on there is a standard error, and ArviZ says anything.
+# Fewest records for a standard error and for ArviZ.
 _FEWEST = 4
 _PURPOSE = "A table of the diagnostics"
-# Fallbacks shorten a step and so take energy; from this share on they are named as a cause.
+# Fallbacks shorten a step and so take energy. Above this share of projections they are named as a cause.
 _FREQUENT = 0.01
 
 
@@ -28,9 +28,10 @@ Outcome = Literal["right", "off", "undetermined"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A temperature over the one that was asked for, and its standard error.
+    """A measured temperature as a ratio to the one that was asked for, with its standard error.
 
-    Its interval reaches three standard errors to either side, and at least 5 %, since less does not matter.
+    The interval of the ratio reaches three standard errors to either side, and at least 5 %: less does not
+    matter.
     """
 
     value: float
@@ -41,11 +42,12 @@ class Estimate:
 
     @property
     def outcome(self) -> Outcome:
-        """What the interval says of a temperature that should be 1.
+        """Whether the ratio is 1.
 
-        - ``"off"``: it does not contain 1, however wide it is; so does a value that is not finite.
-        - ``"right"``: it contains 1 and is narrow, with a standard error of at most 5 %.
-        - ``"undetermined"``: it contains 1 but is wide, or too few records leave the error unknown.
+        - ``"right"``: the interval contains 1, and the standard error is at most 5 %.
+        - ``"off"``: the interval does not contain 1, however wide it is, or the ratio is not finite.
+        - ``"undetermined"``: the interval contains 1, but the standard error is above 5 % or, with too few
+          records, unknown.
         """
         if not math.isfinite(self.value):
             return "off"
@@ -58,21 +60,23 @@ class Estimate:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """One parameter group.
+    """What was recorded of one parameter group.
 
     Attributes:
         number: of the group.
-        constraint: in words.
-        parameters: names.
-        splitting: of the dynamics; None for overdamped ones and those in SGD's scale.
-        temperature: smallest and largest that was asked for.
-        records: how many sample, with ``lr`` and temperature above 0; the two temperatures are theirs.
+        constraint: its ``repr``.
+        parameters: their names.
+        splitting: of the dynamics; None for overdamped dynamics and for ``ConstrainedSGD``.
+        temperature: the smallest and the largest that was asked for.
+        records: how many sample, with ``lr`` and temperature above 0. ``kinetic`` and ``configurational`` are
+            averages over these.
         kinetic: kinetic temperature over the one asked for; None without momenta or records.
         configurational: configurational temperature over the one asked for; None where it is not defined.
-        violation: largest violation of the constraint.
-        cotangency: largest error of the momenta; None without any.
-        iterations: of the solver, on average over steps, of the slowest weight; None where nothing is solved.
-        fallbacks: share of projections that took the fallback; None where nothing is solved.
+        violation: largest violation of the constraint in any record.
+        cotangency: largest error of the momenta in any record; None without momenta.
+        iterations: of the solver for the slowest weight of a call, averaged over calls; None without a
+            solver.
+        fallbacks: share of projections that took the fallback; None without a solver.
     """
 
     number: int
@@ -90,13 +94,13 @@ class GroupReport:
 
     @property
     def name(self) -> str:
-        """The parameters in a few words."""
+        """The name of the first parameter, and how many more there are."""
         first, *others = self.parameters
         return first if not others else f"{first} and {len(others)} more"
 
     @property
     def verdict(self) -> str:
-        """What to think of the temperatures, and what to do."""
+        """Whether the temperatures are right, and what to do if not."""
         if not self.records:
             return f"{'temperature' if self.temperature[1] == 0 else 'lr'} 0: nothing is sampled."
         if self.records < _FEWEST:
@@ -115,7 +119,7 @@ class GroupReport:
 
     def _kinetic_verdict(self, kinetic: Estimate) -> str:
         size = f"kinetic temperature {kinetic.value:.2f} of what was asked for"
-        if not kinetic.value < 1:  # NaN is too hot
+        if not kinetic.value < 1:  # NaN counts as too hot
             return (
                 f"{size}: step too large for {self.name}, or for the noise of its batches. Reduce lr, or "
                 "raise friction or the batch size."
@@ -200,7 +204,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _table(columns: dict[str, list[str]]) -> Any:
-    """A table of the columns that say anything."""
+    """A table of the columns that are not empty."""
     table = extra("rich.table", _PURPOSE).Table()
     shown = {title: cells for title, cells in columns.items() if any(cells)}
     for title in shown:

@@ -1,4 +1,4 @@
-"""Temperatures that momenta and positions have."""
+"""The kinetic temperature: that of the momenta."""
 
 import math
 
@@ -17,7 +17,7 @@ __all__ = ["kinetic_energy", "kinetic_temperature"]
 @torch.no_grad()
 @full_precision
 def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
-    r"""Mean of :math:`|p|^2` per degree of freedom of each parameter.
+    r"""Kinetic temperature of each parameter now: :math:`|p|^2` per degree of freedom, averaged over copies.
 
     At equilibrium its average over time is the temperature.
 
@@ -41,10 +41,10 @@ def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
 
 
 def kinetic_energy(optimizer: ConstrainedOptimizer, place: Place) -> Tensor | None:
-    """The square of the momentum of each copy, in the scale in which its mean is tau a degree of freedom.
+    """The squared momentum of each copy, in the paper's scale: its mean is tau per degree of freedom.
 
     Args:
-        optimizer: that moves the parameter.
+        optimizer: the one that moves the parameter.
         place: the parameter.
 
     Returns:
