@@ -1,4 +1,4 @@
-"""Courses of the temperature and the friction, used like ``torch.optim.lr_scheduler``."""
+"""Schedules of temperature and friction, used like ``torch.optim.lr_scheduler``."""
 
 from colangevin.schedules.annealing import Annealing, Constant, Cosine, Exponential, Linear
 from colangevin.schedules.base import Schedule

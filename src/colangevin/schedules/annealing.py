@@ -1,4 +1,4 @@
-"""Schedules that go from one factor to another and stay there."""
+"""Schedules that go from one factor to another once and stay there."""
 
 import math
 
@@ -10,12 +10,12 @@ __all__ = ["Annealing", "Constant", "Cosine", "Exponential", "Linear"]
 
 
 class Constant(Schedule):
-    """One factor for the first steps, then 1: train at temperature 0 first, say, and then sample.
+    """One factor for the first steps, then 1. With factor 0, train first and then sample.
 
     Args:
         optimizer: one of this library's.
         factor: of the first steps.
-        steps: how many.
+        steps: how many steps have that factor.
         option: ``"temperature"`` or ``"friction"``.
     """
 
@@ -35,13 +35,13 @@ class Constant(Schedule):
 
 
 class Annealing(Schedule):
-    """From one factor to another in a number of steps; subclasses say along which curve.
+    """From one factor to another in a number of steps, along the curve that a subclass gives.
 
     Args:
         optimizer: one of this library's.
-        steps: after how many the last factor is reached.
+        steps: the number of steps after which the last factor is reached.
         end: the last factor.
-        start: the first.
+        start: the first factor.
         option: ``"temperature"`` or ``"friction"``.
     """
 
@@ -64,7 +64,7 @@ class Annealing(Schedule):
         not_negative(self.start, "start")
 
     def _progress(self, step: int) -> float:
-        """The share of the way that is done, 1 from the last step on."""
+        """The share of the steps that are done, 1 from the last on."""
         return min(1.0, step / self.steps)
 
 
@@ -77,7 +77,7 @@ class Linear(Annealing):
 
 
 class Cosine(Annealing):
-    """Along half a wave of a cosine; the arguments are those of :class:`Annealing`."""
+    """Along half a period of a cosine; the arguments are those of :class:`Annealing`."""
 
     def factor(self, step: int) -> float:
         x = (1 - math.cos(math.pi * self._progress(step))) / 2
@@ -85,7 +85,7 @@ class Cosine(Annealing):
 
 
 class Exponential(Annealing):
-    """By the same ratio in every step; the arguments are those of :class:`Annealing`, factors above 0."""
+    """By the same ratio in every step; arguments as in :class:`Annealing`, with both factors above 0."""
 
     def _check(self) -> None:
         super()._check()

@@ -1,4 +1,4 @@
-"""What every schedule does: multiply an option of the groups by a factor that depends on the step."""
+"""The base of all schedules: multiplies an option of the groups by a factor that depends on the step."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -16,12 +16,12 @@ _OPTIONS = ("temperature", "friction")
 
 
 class Schedule(ABC):
-    r"""A course of the temperature or the friction, as ``torch.optim.lr_scheduler`` has them for ``lr``.
+    r"""A schedule of the temperature or the friction, as ``torch.optim.lr_scheduler`` has them for ``lr``.
 
-    Every group follows the same factor of its own number, :math:`\tau_n = \tau_0 f(n)` before step n. The
-    number may be a tensor, with one entry or one for each replica; the group's own copy of it is then written
-    in place, so that a captured CUDA graph follows. Call :meth:`step` after the optimizer's; schedulers of
-    ``lr`` may run beside.
+    In step n every group has the temperature :math:`\tau_0 f(n)`. The factor f is the same for all groups,
+    :math:`\tau_0` is the group's own. If the group's temperature is a tensor, with one entry or one for each
+    replica, it is written in place, so that a captured CUDA graph follows. Call :meth:`step` after the
+    optimizer's step. Schedulers of ``lr`` may run beside.
 
     Args:
         optimizer: one of this library's, also in a wrapper such as Accelerate's.
@@ -53,7 +53,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def factor(self, step: int) -> float:
-        """What the option is multiplied by in a step, the first being step 0."""
+        """What the option is multiplied by in a step. The first step is 0."""
 
     def _check(self) -> None:
         """Raise :class:`ConstraintError` when a number of the schedule is out of range."""
@@ -65,7 +65,7 @@ class Schedule(ABC):
         self._apply()
 
     def get_last_value(self) -> list[float | Tensor]:
-        """The numbers of the groups, as the next step of the optimizer will use them; tensors are copies."""
+        """The option of every group as the optimizer's next step will use it. Tensors are copies."""
         values = [group[self.option] for group in self.optimizer.param_groups]
         return [value.clone() if isinstance(value, Tensor) else value for value in values]
 
@@ -74,13 +74,13 @@ class Schedule(ABC):
         return {key: value for key, value in vars(self).items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where a schedule of the same kind was; load the optimizer's state first.
+        """Go on where a schedule of the same kind was. Load the optimizer's state first.
 
         Args:
             state_dict: what :meth:`state_dict` returned.
 
         Raises:
-            ConstraintError: when it is that of another kind of schedule or for another option.
+            ConstraintError: when the state dict is that of another kind of schedule or of another option.
         """
         mine = self.state_dict()
         if state_dict.keys() != mine.keys() or state_dict["option"] != self.option:
@@ -92,7 +92,7 @@ class Schedule(ABC):
         self._apply()
 
     def _initial(self, group: dict[str, Any]) -> float | Tensor:
-        """What a factor of 1 stands for in a group; it remembers it, as torch's ``initial_lr``."""
+        """The option at a factor of 1. The group keeps it under ``initial_...``, as torch does for ``lr``."""
         key, value = f"initial_{self.option}", group[self.option]
         initial: float | Tensor = group.setdefault(key, value.clone() if isinstance(value, Tensor) else value)
         return initial

@@ -1,4 +1,4 @@
-"""Cycles of exploring and sampling."""
+"""A schedule of cycles that explore first and then sample."""
 
 from colangevin.errors import ConstraintError
 from colangevin.optim.base import ConstrainedOptimizer
@@ -12,7 +12,7 @@ class Cyclical(Schedule):
 
     With ``torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, cycle)`` beside it, this is the
     cyclical method of Zhang et al. 2020, "Cyclical Stochastic Gradient MCMC for Bayesian Deep Learning".
-    Collect between the optimizer's step and the schedule's, while :attr:`sampling` says so::
+    Collect between the optimizer's step and the schedule's, while :attr:`sampling` is true::
 
         optimizer.step()
         if schedule.sampling:
@@ -21,10 +21,10 @@ class Cyclical(Schedule):
 
     Args:
         optimizer: one of this library's.
-        cycle: steps of a cycle.
+        cycle: steps in a cycle.
         explore: share of a cycle that explores.
-        factor: of the temperature while exploring; 0 is descent, more than 1 is heat.
-        settle: steps at the full temperature before :attr:`sampling` says that it is time to collect.
+        factor: of the temperature while exploring. With 0 the weights descend, above 1 they are heated.
+        settle: steps at the full temperature before :attr:`sampling` becomes true.
         option: ``"temperature"`` or ``"friction"``.
     """
 
@@ -66,5 +66,5 @@ class Cyclical(Schedule):
 
     @property
     def sampling(self) -> bool:
-        """Whether the weights that the optimizer's next step makes are to be collected."""
+        """Whether to collect after the optimizer's step. Read it before :meth:`step` is called."""
         return self.last_step % self.cycle >= self._exploring + self.settle
