@@ -7,10 +7,10 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the extra ``experiments`` say how to get it."""
+    """Run the command line. Without the extra ``experiments``, say how to install it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows question marks
+            stream.reconfigure(errors="replace")  # where a letter cannot be encoded, show "?"
     try:
         from colangevin.experiments.cli import app
 

@@ -14,15 +14,15 @@ __all__ = [
 
 
 class ConstraintError(ValueError):
-    """Something about a constraint, or about the step that keeps it, cannot be done as asked."""
+    """An argument, a parameter or a state that a constraint, or a step under it, cannot work with."""
 
 
 class InfeasibleError(ConstraintError):
-    """A weight does not satisfy its constraint where it has to."""
+    """A weight does not satisfy its constraint."""
 
 
 class ConvergenceError(ConstraintError):
-    """No point of the manifold was found; weights and state are as they were before the step."""
+    """No point of the manifold was found. Weights and state are as they were before the step."""
 
 
 class SplittingError(ConstraintError):
@@ -30,7 +30,11 @@ class SplittingError(ConstraintError):
 
 
 class NonFiniteError(ConstraintError):
-    """A gradient holds NaN or Inf; weights and state are as they were before the step."""
+    """A gradient holds NaN or Inf. Weights and state are as they were before the step.
+
+    A fused step on CUDA does not wait for the device: it does not move the entries that have such a gradient,
+    and the error comes a few steps later.
+    """
 
 
 class SamplesError(RuntimeError):
@@ -38,5 +42,5 @@ class SamplesError(RuntimeError):
 
 
 def label(name: str, shape: Sequence[int]) -> str:
-    """Words for a parameter in a message: its name and its shape."""
+    """A parameter in an error message: its name and its shape."""
     return f"parameter '{name}' {tuple(shape)}"

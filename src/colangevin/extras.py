@@ -1,4 +1,4 @@
-"""Libraries that only some users need: imported when they are, and asked for by the name of their extra."""
+"""Optional libraries: imported when they are used. If one is missing, the error names its extra."""
 
 import importlib
 from typing import Any
@@ -7,7 +7,7 @@ __all__ = ["extra"]
 
 
 def extra(module: str, purpose: str) -> Any:
-    """A module of the extra ``sampling``.
+    """Import a module of the extra ``sampling``.
 
     Args:
         module: its name.
@@ -17,13 +17,13 @@ def extra(module: str, purpose: str) -> Any:
         The module.
 
     Raises:
-        ModuleNotFoundError: naming the extra, when it is not installed.
+        ModuleNotFoundError: naming the extra, when the module is not installed.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         library = module.partition(".")[0]
-        if error.name != library:  # something it needs itself
+        if error.name != library:  # the library is there, but something that it imports is not
             raise
         raise ModuleNotFoundError(
             f'{purpose} needs {library}, which is not installed. Run: pip install "colangevin[sampling]"',

@@ -6,22 +6,22 @@ from pathlib import Path
 
 __all__ = ["HALF", "write_whole"]
 
-#: ending of a file that is being written; a kill leaves one behind
+#: ending of the temporary file that is being written, which a kill leaves behind
 HALF = ".part"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that at every moment, killed or not, either the old or the new one is there.
+    """Write a file so that at every moment the old or the new content is there whole, even after a kill.
 
-    Several processes may write the same file: the last one's is there in the end, and never a mixture. What a
-    kill leaves is hidden and named after the file: ``.name.xxxxxxxx.part``.
+    The content is written to a temporary file, ``.name.xxxxxxxx.part`` beside the file, which then replaces
+    the file. A kill leaves the temporary file. Of several processes that write the same file, the last wins.
 
     Args:
         path: of the file, in a folder that exists.
-        content: all of it.
+        content: of the whole file.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{HALF}")
-    # "x" makes the file anew or fails: another writer's file is not shared, a planted link not followed
+    # "x" fails if the name exists: no file of another writer is written to, and no planted link is followed
     file = temporary.open("xb")
     try:
         with file:

@@ -1,4 +1,4 @@
-"""Locks between processes. The operating system ends them with the process, whatever becomes of it."""
+"""Locks between processes. The operating system releases a lock when its process ends, even by a kill."""
 
 import os
 import warnings
@@ -15,22 +15,22 @@ except ModuleNotFoundError:  # Windows
 
 __all__ = ["Lock", "alone", "alone_in", "unless_taken"]
 
-#: locks of this process by device and number of their files
+#: locks that this process holds, by device and inode of their files
 _held: "WeakValueDictionary[tuple[int, int], Lock]" = WeakValueDictionary()
 
 
 class Lock:
     """A lock file that one process holds at a time.
 
-    Within a process the latest object to take the lock has it, and :attr:`held` of the earlier one turns
-    false: an object that nobody can reach any more, kept alive by a traceback, must not block its successor.
-    The file stays: after a remove and re-create, two processes could hold locks on different files of one
-    name.
+    Within a process, an object that takes the lock takes it from the object that held it, whose :attr:`held`
+    turns false. Otherwise an unused object that a traceback keeps alive would block its successor. A copy of
+    an object does not hold the lock, and neither does the child of a fork.
 
-    Copies do not hold the lock, nor do the children of a fork.
+    The file is never removed: after a remove and re-create, two processes could hold locks on different
+    inodes of one name.
 
     Args:
-        path: of the file, in a folder that exists once the lock is taken.
+        path: of the file. Its folder must exist when the lock is taken.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +39,7 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether this object has the lock; no longer when somebody has removed the file."""
+        """Whether this object has the lock. It has lost the lock if somebody has removed the file."""
         if self._file is None:
             return False
         try:
@@ -49,10 +49,10 @@ class Lock:
         return _identity(os.fstat(self._file)) == _identity(there)
 
     def take(self) -> bool:
-        """Take the lock, until the process ends or the object goes.
+        """Take the lock, until :meth:`release`, the end of the object or the end of the process.
 
         Returns:
-            Whether it is ours; False when another process has it.
+            Whether this object has the lock; False when another process has it.
         """
         self.release()
         file = _open(self.path)
@@ -79,7 +79,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Give the lock up, if it is held."""
+        """Release the lock, if it is held."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -93,13 +93,13 @@ class Lock:
 
 @contextmanager
 def alone(path: Path) -> Iterator[bool]:
-    """Wait for a lock file, and keep other processes waiting meanwhile.
+    """Hold the lock on a file, after waiting for other processes to release it.
 
     Args:
         path: of the file, in a folder that exists.
 
     Yields:
-        Whether we are alone; False where there are no locks.
+        Whether the lock is held; False on a file system without locks.
     """
     with _waited_for(_open(path)) as ours:
         yield ours
@@ -107,13 +107,13 @@ def alone(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool]:
-    """Wait for the lock of a folder itself, which puts no file into it.
+    """Hold the lock on a folder itself, after waiting for it. No lock file is put into the folder.
 
     Args:
-        folder: which exists.
+        folder: one that exists.
 
     Yields:
-        Whether we are alone; False where there are no locks.
+        Whether the lock is held; False on a file system without locks.
     """
     with _waited_for(os.open(folder, os.O_RDONLY)) as ours:
         yield ours
@@ -121,16 +121,16 @@ def alone_in(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def unless_taken(path: Path) -> Iterator[bool]:
-    """Take a lock file without waiting, and keep other processes off meanwhile.
+    """Hold the lock on a file if it is free, without waiting.
 
-    Unlike a :class:`Lock` it is not taken from an earlier holder in the same process. An OSError says that
-    there can be no lock.
+    Unlike :class:`Lock`, this does not take the lock from an earlier holder in the same process. An OSError
+    says that the file system has no locks.
 
     Args:
         path: of the file, in a folder that exists.
 
     Yields:
-        Whether it is ours; False when somebody else has it.
+        Whether the lock is held; False when another holder has it.
     """
     file = _open(path)
     try:
@@ -141,7 +141,7 @@ def unless_taken(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def _waited_for(file: int) -> Iterator[bool]:
-    """Lock an open file as soon as it is free, and close it afterwards."""
+    """Wait for the lock on an open file, and close the file afterwards, which releases the lock."""
     try:
         try:
             ours = _lock(file, wait=True)
@@ -153,7 +153,7 @@ def _waited_for(file: int) -> Iterator[bool]:
 
 
 def _open(path: Path) -> int:
-    """The lock file, made if need be; a link in its place is not followed."""
+    """Open the lock file, made if it does not exist. A symbolic link in its place is not followed."""
     return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
@@ -162,18 +162,18 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _lock(file: int, *, wait: bool) -> bool:
-    """Lock an open file, if no other process has; OSError where that cannot be done at all."""
+    """Lock an open file; False if another process holds it. OSError where there are no locks."""
     if fcntl is None:
         raise OSError("this platform has no flock")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (BlockingIOError, PermissionError):  # the latter from network file systems
+    except (BlockingIOError, PermissionError):  # PermissionError comes from network file systems
         return False
     return True
 
 
 def _forget() -> None:
-    """In the child of a fork: the locks are its parent's, and must not outlive it there."""
+    """In the child of a fork, close the lock files: a lock lasts while any process has its file open."""
     for lock in list(_held.values()):
         lock.release()
     _held.clear()

@@ -1,12 +1,12 @@
 r"""Standard normal noise as a pure function of (seed, step, parameter, element).
 
-Nothing is drawn from a generator with a state of its own, so a resumed run continues bit for bit with
-nothing to save, ranks that share a seed agree, and adding a parameter does not disturb the others.
+No generator keeps a state. So a resumed run continues bit for bit without a saved generator, ranks that share
+a seed agree, and adding a parameter does not change the noise of the others.
 
-A *stream* is the 64-bit key of one tensor of noise, mixed from the words that identify it. Counter
-:math:`i` of a stream gives 64 bits by the SplitMix64 finaliser (Steele, Lea, Flood 2014) with the
-stream's second key added between its two multiplications, so that no two streams are shifts of one
-another. The two halves of those bits give elements :math:`2i` and :math:`2i + 1` by Box and Muller.
+A *stream* is the 64-bit key of one tensor of noise, mixed from the words that identify the tensor. Counter
+:math:`i` of a stream gives 64 bits by the SplitMix64 finaliser (Steele, Lea, Flood 2014). A second key of the
+stream is added between the finaliser's two multiplications, so that no two streams are shifts of one another.
+The two halves of the 64 bits give elements :math:`2i` and :math:`2i + 1` by Box and Muller.
 """
 
 import functools
@@ -21,16 +21,16 @@ from colangevin.surroundings import lasting
 
 __all__ = ["FIRST_MULTIPLIER", "INCREMENT", "SECOND_MULTIPLIER", "normal", "stream", "streams"]
 
-#: of SplitMix64: 2^64 / golden ratio
+#: the increment of SplitMix64, 2^64 / golden ratio
 INCREMENT = 0x9E3779B97F4A7C15
 #: the two multipliers of SplitMix64's finaliser
 FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER = 0x94D049BB133111EB
 
 _MASK = (1 << 64) - 1
-# Pairs worked on at a time on the CPU: some thirty passes over 1 MB stay in the cache.
+# Pairs made at a time on the CPU: the some thirty passes over their 1 MB stay in the cache.
 _CHUNK = 1 << 17
-# Up to this many keys Python's integers are quicker than the calls of torch that do all at once.
+# Up to this many keys, Python's integers are faster than tensors.
 _FEW = 32
 
 
@@ -61,15 +61,15 @@ def _extend(key: int, words: Sequence[int]) -> int:
 
 
 def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequence[int] | Tensor:
-    """The keys of many copies: for each key and each number of its range, followed by ``words``.
+    """The keys of many copies: each key extended by each number of its range, and then by ``words``.
 
     Args:
-        keys: a :func:`stream` for each range.
-        copies: numbers that follow each another as a word.
-        words: whole numbers, the same for all.
+        keys: one :func:`stream` for each range.
+        copies: ranges of numbers, each of which is the next word.
+        words: further words, the same for all.
 
     Returns:
-        What :func:`stream` gives for all the words, one after the other; as int64 when they are many.
+        The keys that :func:`stream` gives for the same words, in a row: a list, or int64 when they are many.
     """
     if sum(map(len, copies)) <= _FEW:
         return [_extend(key, (copy, *words)) for key, each in zip(keys, copies, strict=True) for copy in each]
@@ -90,15 +90,16 @@ def normal(
     skip: int = 0,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Independent standard normals, one tensor for each key.
+    """Independent standard normal numbers, one tensor for each key.
 
     Args:
-        keys: a :func:`stream` for each tensor, or :func:`streams`.
-        shape: the shape of each.
-        dtype: float32 or float64; the bits behind both are the same.
+        keys: one :func:`stream` for each tensor, or what :func:`streams` returns.
+        shape: of each tensor.
+        dtype: float32 or float64; both are made from the same bits.
         device: where the noise is made; values agree between devices to rounding.
-        skip: how many elements of each stream to leave out first, an even number.
-        out: memory to use, of len(keys) times the shape's elements, rounded up to an even number.
+        skip: how many elements at the beginning of each stream to leave out, an even number.
+        out: memory for the result. It needs the elements of the shape, rounded up to an even number, for each
+            key.
 
     Returns:
         Noise of shape (len(keys), *shape).
@@ -118,7 +119,7 @@ def normal(
     half = torch.tensor(2.0**-32, dtype=dtype, device=device)
     if out is None:
         out = torch.empty(rows, 2 * pairs, dtype=dtype, device=device)
-    both = torch.view_as_complex(out.view(rows, pairs, 2))  # the two of a pair are written in one pass
+    both = torch.view_as_complex(out.view(rows, pairs, 2))  # writes both numbers of a pair in one pass
     for start in range(0, pairs, chunk):
         count = min(pairs - start, chunk)
         bits, shifted = scratches(("bits", "shifted"), (rows, count), torch.int64, device)
@@ -126,7 +127,7 @@ def normal(
         ahead = _signed((start + skip // 2) * INCREMENT & _MASK)
         torch.add(counter[:, :count], _wrapped(first, ahead), out=bits)
         bits = _finalise(bits, second, shifted)
-        # 31 bits for the radius keep u above zero, all 32 for the angle; the tail ends at 6.7 sigma
+        # The radius takes 31 bits, which keeps u above 0 and ends the tail at 6.7 sigma. The angle takes 32.
         u.copy_(torch.bitwise_and(bits, 0x7FFFFFFF, out=shifted))
         angle.copy_(bits.bitwise_right_shift_(32)).mul_(math.tau * 2.0**-32)
         radius = torch.add(half, u, alpha=2.0**-31, out=u).log_().mul_(-2).sqrt_()
@@ -137,7 +138,7 @@ def normal(
 
 
 def _counters(count: int, device: torch.device) -> Tensor:
-    """The first counters times SplitMix64's increment; on the CPU they are made once."""
+    """The first counters times SplitMix64's increment. On the CPU they are made once."""
     if device.type != "cpu" or count > _CHUNK:
         return torch.arange(count, device=device).mul_(_signed(INCREMENT)).unsqueeze(0)
     return _chunk_of_counters()[:, :count]
@@ -150,18 +151,18 @@ def _chunk_of_counters() -> Tensor:
 
 
 def _column(words: Sequence[int], device: torch.device) -> Tensor | int:
-    """64-bit words as a column of int64; a single one as a number, which torch adds faster."""
+    """64-bit words as a column of int64. A single word stays a number, which torch adds faster."""
     signed = [_signed(word & _MASK) for word in words]
     return signed[0] if len(signed) == 1 else torch.tensor(signed, device=device).unsqueeze(1)
 
 
 def _wrapped(first: Tensor | int, ahead: int) -> Tensor | int:
-    """The sum of 64-bit words, which overflows as in int64."""
+    """The sum of two 64-bit words, which wraps around as in int64."""
     return first + ahead if isinstance(first, Tensor) else _signed((first + ahead) & _MASK)
 
 
 def _finalise(z: Tensor, second: Tensor | None = None, shifted: Tensor | None = None) -> Tensor:
-    """SplitMix64's finaliser on int64 words, in place, with a second key added half-way."""
+    """SplitMix64's finaliser on int64 words, in place. A second key is added after the first product."""
     second = torch.zeros((), dtype=z.dtype, device=z.device) if second is None else second
     shifted = torch.empty_like(z) if shifted is None else shifted
     torch.bitwise_right_shift(z, 30, out=shifted).bitwise_and_((1 << 34) - 1)

@@ -1,10 +1,10 @@
-r"""One convention for the scale of a loss: which temperature and which weight decay are the posterior.
+r"""The temperature and the weight decay with which a loss samples the posterior.
 
-With N data of likelihood :math:`p(y_i \mid \theta)` and a Gaussian prior of variance :math:`\sigma^2` the
-posterior at temperature T is :math:`e^{-U(\theta)/T}`, :math:`U = \sum_i \ell_i(\theta) +
-|\theta|^2/(2\sigma^2)` with :math:`\ell_i = -\log p(y_i \mid \theta)`. What is differentiated is
-:math:`V = sU` with a scale s: a mean, over all data or over a batch, has s = 1/N; a sum over a batch of B has
-s = B/N, over all data s = 1. Sampling :math:`e^{-V/\tau}` then needs :math:`\tau = sT`.
+With N data of likelihood :math:`p(y_i \mid \theta)` and a Gaussian prior of variance :math:`\sigma^2`, the
+posterior at temperature T is :math:`e^{-U(\theta)/T}` with :math:`U = \sum_i \ell_i(\theta) +
+|\theta|^2/(2\sigma^2)` and :math:`\ell_i = -\log p(y_i \mid \theta)`. The loss with its weight decay is
+:math:`V = sU`. The scale s is 1/N for a mean over all data or over a batch, B/N for a sum over a batch of B,
+and 1 for a sum over all data. The optimizers sample :math:`e^{-V/\tau}`, so :math:`\tau = sT`.
 """
 
 from colangevin.errors import ConstraintError
@@ -21,7 +21,7 @@ def posterior_temperature(
         data: N, how many data the whole training set has.
         T: 1 for the Bayes posterior, below 1 for a cold one.
         reduction: of the loss, ``"mean"`` or ``"sum"``, as in torch.
-        batch: how many data a summed loss sees in a step, N when None; a mean does not depend on it.
+        batch: how many data a summed loss sees in a step; None for N. A mean does not depend on it.
 
     Returns:
         T / N for a mean, T B / N for a sum.
@@ -40,13 +40,13 @@ def posterior_temperature(
 def prior_weight_decay(
     data: int, deviation: float, *, reduction: str = "mean", batch: int | None = None
 ) -> float:
-    r"""The ``weight_decay`` that stands for a Gaussian prior of mean 0 beside a loss over N data.
+    r"""The ``weight_decay`` that makes a Gaussian prior of mean 0 for a loss over N data.
 
     Args:
         data: N, how many data the whole training set has.
         deviation: the prior's standard deviation :math:`\sigma`.
         reduction: of the loss, ``"mean"`` or ``"sum"``, as in torch.
-        batch: how many data a summed loss sees in a step, N when None.
+        batch: how many data a summed loss sees in a step; None for N. A mean does not depend on it.
 
     Returns:
         1 / (σ² N) for a mean, B / (σ² N) for a sum.
@@ -67,7 +67,7 @@ def prior_weight_decay(
 
 
 def _scale(data: int, reduction: str, batch: int | None) -> float:
-    """What the differentiated loss is of the negative logarithm of the likelihood."""
+    """The scale s of the loss: 1/N for a mean, B/N for a sum."""
     if reduction not in ("mean", "sum"):
         raise ConstraintError(f"reduction={reduction!r}: must be 'mean' or 'sum', as the loss has it.")
     if isinstance(data, bool) or not isinstance(data, int) or data < 1:

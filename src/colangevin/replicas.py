@@ -1,4 +1,4 @@
-"""Many runs at once: copies of a model that train together as one batched module."""
+"""``Replicas``: copies of a model that train together as one batched module, for many runs at once."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
@@ -19,22 +19,23 @@ __all__ = ["Replicas"]
 
 
 class Replicas(StackedModule):
-    """Independently initialised copies of a model, trained together.
+    """Independently initialised copies of a model that train together as one batched module.
 
-    Every parameter and buffer keeps its name and gains a dimension in front that counts the replicas, so
-    ``named_parameters``, ``state_dict``, ``to`` and ``deepcopy`` do what they do for the model. What a module
-    decides by looking at values cannot be batched: see ``docs/replicas.md`` for what is not supported.
+    Every parameter and buffer keeps its name and gains a dimension in front that counts the replicas. So
+    ``named_parameters``, ``state_dict``, ``to`` and ``deepcopy`` work as for the model. A module whose
+    ``forward`` branches on the values of tensors cannot be batched; ``docs/replicas.md`` lists what is not
+    supported.
 
     Args:
-        build: makes one model; it is called n times, with torch's generator seeded anew each time. What it
-            draws elsewhere, or on a CUDA device before CUDA was used, is not governed: build on the CPU.
-        n: how many.
-        seed: of the initialisation. Replica i depends on it and on i, not on n, and torch's generator is left
-            as it was; None draws a seed from that generator.
+        build: makes one model. It is called n times, each time with torch's generators newly seeded. It must
+            draw from these only; CUDA's are seeded only if CUDA was used before, so build on the CPU.
+        n: the number of replicas.
+        seed: of the initialisation; None draws one from torch's generator. Replica i depends on the seed and
+            on i, not on n. Torch's generators are left as they were.
 
     Raises:
-        ConstraintError: when n is no positive whole number or ``build`` makes models that differ in shape.
-        TypeError: when ``build`` returns something else than a new module.
+        ConstraintError: when n is not a positive whole number, or ``build`` makes models of different shapes.
+        TypeError: when ``build`` does not return a new module.
 
     >>> replicas = Replicas(lambda: nn.Linear(2, 1), 3, seed=0)
     >>> replicas(torch.zeros(5, 2)).shape
@@ -49,15 +50,16 @@ class Replicas(StackedModule):
             raise ConstraintError(f"seed={seed!r}: must be a whole number or None.")
         self._n = n
         self._seed = int(torch.randint(2**63 - 1, ()).item()) if seed is None else seed
-        # seeds in a row, since torch's generator looks at 32 bits: mixed ones could coincide
+        # consecutive seeds: torch's generator uses 32 bits of a seed, in which mixed seeds could coincide
         first = stream(self._seed) >> 1
         models = [_built(build, first + i) for i in range(n)]
         if len({id(model) for model in models}) < n:
             raise TypeError("build: returned one module twice; it must make a new one at every call.")
         model = models[0]
         stacks = _stacked(models)
-        # the model with stacks for tensors is what functional_call runs. Its tables are ours as well, so that
-        # both see every change; it is no submodule, since that would put a prefix before the names
+        # functional_call runs _model, a copy of the first model whose tensors are the stacks. Both modules
+        # share their tables of parameters, buffers and submodules, so that both see every change. _model is
+        # not a submodule of this one: then the names would have a prefix.
         object.__setattr__(self, "_model", copy.deepcopy(model, stacks))
         for table in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             object.__setattr__(self, table, getattr(self._model, table))
@@ -78,7 +80,7 @@ class Replicas(StackedModule):
         return self._n
 
     def __getitem__(self, i: int) -> nn.Module:
-        """Replica i: a plain module with a copy of its weights and buffers."""
+        """Replica i as a plain module, with copies of its weights and buffers."""
         if not -self._n <= i < self._n:
             raise IndexError(f"replicas[{i}]: there are {self._n} replicas.")
         return copy.deepcopy(self._model, {id(stack): _copy(stack, i) for stack in self._tensors()})
@@ -97,15 +99,15 @@ class Replicas(StackedModule):
 
         Args:
             inputs: one batch for all replicas, (batch, ...), or one for each, (n, batch, ...).
-            per_replica: whether they are one for each.
+            per_replica: whether the inputs are one batch for each replica.
 
         Returns:
             What the model returns, every tensor of shape (n, batch, ...).
 
         Raises:
-            ConstraintError: for an input without a batch for each replica; for a model that does something
-                ``torch.func.vmap`` cannot batch, saying what.
-            RuntimeError: of the model's own.
+            ConstraintError: with ``per_replica``, for an input without a batch for each replica; for a model
+                with an operation that ``torch.func.vmap`` cannot batch, naming the operation.
+            RuntimeError: raised by the model.
         """
         for x in inputs if per_replica else ():
             if x.dim() == 0 or x.shape[0] != self._n:
@@ -133,32 +135,33 @@ class Replicas(StackedModule):
     def _one(
         self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], inputs: tuple[Tensor, ...]
     ) -> tuple[Any, dict[str, Tensor]]:
-        """One replica's outputs, and the buffers it bound anew; those changed in place are in the stacks."""
+        """One replica's outputs, and buffers that it replaced. Changes in place are in the stacks already."""
         state = {**parameters, **buffers}
         outputs = functional_call(self._model, state, inputs)
         return outputs, {name: state[name] for name in buffers if state[name] is not buffers[name]}
 
     def constrain(self, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
-        """Parameter groups whose constraints hold each replica apart; as :func:`colangevin.constrain`.
+        """Parameter groups in which each replica is constrained by itself, as :func:`colangevin.constrain`.
 
         Args:
             rules: maps a glob on parameter names or a module class to a constraint, or to None for "leave
-                free". A radius that differs between replicas is a tensor that counts them first: (n, 1, 1)
-                for the circles of a matrix, (n, 1) for its spheres.
-            init: how the weights start, as there. What is drawn for that follows :attr:`seed`; replica i
-                does not depend on n.
+                free". A radius that differs between replicas is a tensor whose dimension 0 counts them:
+                (n, 1, 1) for the circles of a matrix, (n, 1) for its spheres.
+            init: how the weights start, as in :func:`colangevin.constrain`. Random numbers follow from
+                :attr:`seed`; those of replica i do not depend on n.
 
         Returns:
             Groups with named parameters and ``replicas=n``.
 
         Raises:
-            ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit. No
-                weight has been changed then.
-            TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
+            ConstraintError: for a rule that fits no parameter; InfeasibleError for a weight that violates its
+                constraint. No weight has been changed then.
+            TypeError: for a rule that is neither a glob nor a class, or one that maps to something else than
+                a constraint or None.
         """
         groups = choose(self._model, rules, replicas=self._n)
         members = [(group["constraint"], *member) for group in groups for member in group["params"]]
-        # seeded for each parameter: the stacks are filled replica by replica, whatever n is
+        # Seeded for each parameter. A stack is then filled replica by replica, so n does not matter.
         begin(members, init, replicas=True, around=lambda number: _seeded(stream(self._seed, number)))
         return groups
 
@@ -180,7 +183,7 @@ def _seeded(seed: int) -> Iterator[None]:
     """Seed torch's generators, and put them back afterwards."""
     cuda = torch.cuda.is_initialized()
     with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if cuda else ()):
-        # torch.manual_seed would also seed a CUDA that starts later
+        # not torch.manual_seed: it would also seed a CUDA that starts later
         torch.default_generator.manual_seed(seed)
         if cuda:
             torch.cuda.manual_seed_all(seed)
@@ -188,7 +191,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _stacked(models: list[nn.Module]) -> dict[int, Tensor]:
-    """The stack for each tensor of the first model, by its id."""
+    """For each tensor of the first model, by its id: the stack of this tensor over all models."""
     tables = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
     if not tables[0]:
         raise ConstraintError("build: the model has no parameter or buffer, so its replicas would be one.")
@@ -218,7 +221,7 @@ def _copy(stack: Tensor, i: int) -> Tensor:
 
 
 def _like(tensor: Tensor, values: Tensor) -> Tensor:
-    """Values as a parameter where the tensor is one."""
+    """Values as a parameter if the tensor is a parameter."""
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(values, requires_grad=tensor.requires_grad)
     return values

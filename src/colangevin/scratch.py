@@ -1,4 +1,4 @@
-"""Memory for intermediate results on the CPU, kept from call to call: fresh pages cost more than a pass."""
+"""Memory for intermediate results on the CPU, kept from call to call: new pages cost more than a pass."""
 
 import threading
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from colangevin.surroundings import lasting
 
 __all__ = ["scratch", "scratches"]
 
-_LARGEST = 1 << 18  # elements; more are not worth keeping
+_LARGEST = 1 << 18  # elements of a tensor that is kept; larger ones are not worth keeping
 
 
 class _Kept(threading.local):
-    """What a thread has been given so far."""
+    """The tensors that a thread has been given so far."""
 
     def __init__(self) -> None:
         self.tensors: dict[tuple[str, torch.dtype], Tensor] = {}
@@ -31,7 +31,7 @@ def scratch(slot: str, shape: Sequence[int], dtype: torch.dtype, device: torch.d
         slot: its name; two tensors in use at a time need two names.
         shape: its shape.
         dtype: its dtype.
-        device: where; only on the CPU is it kept.
+        device: its device; memory is kept on the CPU only.
 
     Returns:
         The tensor.

@@ -1,4 +1,4 @@
-"""Sharded parameters, refused by name: a process holds a part of them, and a step needs the whole weight."""
+"""Refuses sharded parameters: a process holds a part of each, and a step needs the whole weight."""
 
 import sys
 
@@ -12,8 +12,8 @@ __all__ = ["refuse_sharded"]
 def refuse_sharded(tensor: Tensor, what: str) -> None:
     """Raise for a DTensor, and for a flat shard of ``FullyShardedDataParallel``.
 
-    The local part of a weight has other rows, norms and products than the weight, so every answer about it
-    would be wrong without a sign.
+    The local part of a weight has other rows, norms and products than the weight. Every result from it would
+    be wrong, and nothing would show it.
 
     Args:
         tensor: a parameter.
@@ -32,11 +32,11 @@ def refuse_sharded(tensor: Tensor, what: str) -> None:
 
 
 def _kind(tensor: Tensor) -> str | None:
-    """What kind of shard a tensor is; torch's class for DTensors is asked only if somebody imported it."""
+    """What kind of shard a tensor is. DTensors exist only once their module has been imported."""
     dtensors = sys.modules.get("torch.distributed.tensor")
     if dtensors is not None and isinstance(tensor, dtensors.DTensor):
         return "a DTensor"
-    # FullyShardedDataParallel marks its flat parameter, and with use_orig_params the pieces cut from it
+    # FullyShardedDataParallel marks its flat parameter and, with use_orig_params, the pieces cut from it
     if getattr(tensor, "_is_flat_param", False) or getattr(tensor, "_fsdp_flattened", False):
         return "a flat shard of FullyShardedDataParallel"
     return None

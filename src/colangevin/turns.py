@@ -1,10 +1,10 @@
-"""Whose turn it is, of calls that come at every step."""
+"""Which of the calls that come at every step are due: one of k, after a burn-in."""
 
 __all__ = ["Turns"]
 
 
 class Turns:
-    """Counts calls; after the first ``burn_in``, every k-th is due.
+    """Counts calls. After the first ``burn_in`` calls, every k-th is due.
 
     Args:
         every: k.
@@ -32,7 +32,7 @@ class Turns:
         return self.due(self.calls)
 
     def due(self, call: int) -> bool:
-        """Whether a call is due, the first being call 1."""
+        """Whether a call is due. The first call is 1."""
         return call > self.burn_in and (call - self.burn_in) % self.every == 0
 
     def __str__(self) -> str:
