@@ -1,4 +1,4 @@
-"""State dicts of plain values and tensors, and what has to agree when one is loaded."""
+"""State dicts: made of plain values and tensors, and checked before one is loaded."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -18,7 +18,7 @@ __all__ = ["check_form", "check_groups", "check_states", "pack", "restore_precis
 
 
 def pack(optimizer: object, state_dict: dict[str, Any]) -> None:
-    """Put descriptions in the place of constraints, and plain numbers in that of NumPy's: a torch hook."""
+    """Replace constraints by their descriptions and NumPy's numbers by plain ones. A hook of torch."""
     for group in state_dict["param_groups"]:
         description = group["constraint"].describe()
         group.update({key: own(value) for key, value in group.items() if isinstance(value, Real)})
@@ -26,7 +26,7 @@ def pack(optimizer: object, state_dict: dict[str, Any]) -> None:
 
 
 def check_form(state_dict: object) -> None:
-    """Raise unless something is a state dict at all.
+    """Raise unless an object has the form of a state dict.
 
     Args:
         state_dict: what is to be loaded.
@@ -52,16 +52,16 @@ def check_groups(
     names: Sequence[Sequence[str]],
     options: Iterable[str],
 ) -> list[dict[str, Any]]:
-    """Raise unless the groups of a state dict are these groups: same constraints, same parameters.
+    """Raise unless the groups of a state dict have the constraints and parameters of the optimizer's groups.
 
     Args:
         state_dict: what is to be loaded.
         groups: the optimizer's groups.
         names: the names of their parameters.
-        options: what every group has to say.
+        options: keys that every group of the state dict must have.
 
     Returns:
-        The groups as they would be once loaded; nothing has changed yet.
+        The groups as they would be once loaded. Nothing has changed yet.
 
     Raises:
         ConstraintError: naming the parameter and both constraints.
@@ -120,11 +120,11 @@ def check_states(
     *,
     momentum: bool,
 ) -> None:
-    """Raise unless the states of a state dict are whole, finite and of the parameters' shapes.
+    """Raise unless the states of a state dict are complete, finite and of the parameters' shapes.
 
     Args:
-        state_dict: what is to be loaded, with the optimizer's groups.
-        groups: those groups.
+        state_dict: what is to be loaded; :func:`check_groups` has checked its groups.
+        groups: the optimizer's groups.
         names: the names of their parameters.
         momentum: whether every step leaves a momentum.
 
@@ -143,7 +143,7 @@ def check_states(
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
-            for entry in _STORED:  # others may keep what is theirs beside it
+            for entry in _STORED:  # other entries are not this library's, and are not checked
                 if entry in state:
                     _check_entry(what, entry, state[entry], parameter, manifold, max(1, group["replicas"]))
 
@@ -179,7 +179,7 @@ def _check_entry(
 def restore_precision(
     state_dict: Mapping[str, Any], groups: Sequence[dict[str, Any]], state: dict[Tensor, dict[str, Any]]
 ) -> None:
-    """Put saved tensors into the precision of the state: torch casts them to the parameter's on loading."""
+    """Load saved tensors in the state's own dtypes. torch has cast them to the parameter's dtype."""
     for saved, group in zip(state_dict["param_groups"], groups, strict=True):
         for key, parameter in zip(saved["params"], group["params"], strict=True):
             values = state_dict["state"].get(key, {})
@@ -189,14 +189,14 @@ def restore_precision(
 
 
 def _kind(value: object) -> str:
-    """A value in a few words: a tensor's shape and dtype, another's type."""
+    """A value in an error message: a tensor by shape and dtype, another by type and ``repr``."""
     if isinstance(value, Tensor):
         return f"a tensor {tuple(value.shape)} of {value.dtype}"
     return "None" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
 def _words(description: Mapping[str, Any]) -> str:
-    """A description as a constructor call."""
+    """The description of a constraint as a constructor call."""
     options = ", ".join(
         f"{key}=tensor{tuple(value.shape)}" if isinstance(value, Tensor) else f"{key}={value!r}"
         for key, value in description.items()

@@ -20,12 +20,12 @@ from colangevin.sharded import refuse_sharded
 __all__ = ["check_noise", "check_parameter", "check_shared", "number", "own", "warn_at_rest"]
 
 
-# Numbers of a step are computed in float32 where weights are, so none may be larger.
+# The numbers of a step are float32 where the weights are, so none may be larger than this.
 _LARGEST = torch.finfo(torch.float32).max
 
 
 def own(value: Any) -> Any:
-    """An option for a group alone: a copy of a tensor, a plain number for one of NumPy's."""
+    """A group's own copy of an option: a copy of a tensor, a plain number for one of NumPy's."""
     if isinstance(value, Tensor):
         copy = value.detach().clone()
         return copy if copy.numel() == 1 else copy.as_subclass(PerReplica)
@@ -35,14 +35,14 @@ def own(value: Any) -> Any:
 
 
 def check_shared(group: Mapping[str, Any], where: str) -> None:
-    """Raise unless the options that all optimizers have are right: constraint, replicas and seed.
+    """Raise unless a group's constraint, replicas and seed are valid.
 
     Args:
         group: the parameter group.
         where: what to call it in an error.
 
     Raises:
-        TypeError: for a constraint that is none.
+        TypeError: for a constraint that is not a :class:`~colangevin.Constraint`.
         ConstraintError: for another option out of range.
     """
     constraint = group["constraint"]
@@ -61,11 +61,11 @@ def check_shared(group: Mapping[str, Any], where: str) -> None:
 
 
 def check_noise(group: Mapping[str, Any], dynamics: Dynamics, where: str) -> None:
-    """Raise when the noise that temperature and step size make together is beyond float32.
+    """Raise when the size of the noise, from temperature and step size, is beyond the range of float32.
 
     Args:
         group: the parameter group.
-        dynamics: that its options stand for.
+        dynamics: the one of the group's options.
         where: what to call the group in an error.
 
     Raises:
@@ -73,7 +73,7 @@ def check_noise(group: Mapping[str, Any], dynamics: Dynamics, where: str) -> Non
     """
     options = (group["temperature"], group["lr"])
     if not dynamics.noisy or any(isinstance(each, Tensor) and each.is_cuda for each in options):
-        return  # what lies on a device is not waited for
+        return  # reading numbers on a device would wait for it
     size = largest(dynamics.noise_scale)
     if not size < _LARGEST:
         raise ConstraintError(
@@ -85,10 +85,10 @@ def check_noise(group: Mapping[str, Any], dynamics: Dynamics, where: str) -> Non
 def number(
     group: Mapping[str, Any], option: str, *, below: float = math.inf, where: str = "a group"
 ) -> Scalar:
-    """An option of a group as a float, which must be at least 0, below a bound and within float32's range.
+    """An option of a group as a float; raises unless it is at least 0, below a bound and in float32's range.
 
     A tensor on a device stays there unread, so that a captured CUDA graph can follow its changes. A group of
-    replicas may have a number for each, as a tensor of shape (replicas,).
+    replicas may have one number for each, as a tensor of shape (replicas,).
 
     Args:
         group: the parameter group.
@@ -116,7 +116,7 @@ def number(
 
 
 def _number_for_each(value: Tensor, option: str, replicas: int, below: float, where: str) -> Tensor:
-    """An option with a number for each replica, which lies on a device unread."""
+    """An option with a number for each replica. On a device it is not read."""
     if not replicas or value.shape != (replicas,):
         raise ConstraintError(
             f"{option}: a tensor of shape {tuple(value.shape)} in {where}, which has replicas={replicas}: "
@@ -128,7 +128,7 @@ def _number_for_each(value: Tensor, option: str, replicas: int, below: float, wh
             first = int(bad.int().argmax())
             number = value[first].item()
             raise ConstraintError(f"{option}[{first}]={number!r} in {where}: must be {_rule(number, below)}.")
-    return value.double()  # what follows from it is then as precise as with floats
+    return value.double()  # float64: numbers computed from it are as precise as those from a float
 
 
 def _rule(value: float, below: float) -> str:
@@ -150,7 +150,8 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         where: what to call its group in an error.
 
     Raises:
-        ConstraintError: for a dtype or a shape that does not fit; InfeasibleError for its values.
+        ConstraintError: for a dtype or a shape that does not fit; InfeasibleError for values that violate
+            the constraint.
     """
     refuse_sharded(parameter, name)
     if (
@@ -158,7 +159,7 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         and not parameter.requires_grad
         and parameter.dtype not in START_TOLERANCE
     ):
-        return  # frozen, and never moved: quantised weights, as torch.optim takes them
+        return  # frozen weights in a dtype without steps, such as quantised ones; torch.optim takes them too
     what = label(name, parameter.shape)
     check_dtype(parameter, what)
     if parameter.layout is not torch.strided:
@@ -170,7 +171,7 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
 
 
 def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas: int) -> None:
-    """Warn of weights where the gradient has no tangential part, as at the bound of a circle.
+    """Warn of weights that only noise can move: the gradient has no tangential part, as at a circle's bound.
 
     Args:
         constraint: what holds the parameter.
@@ -181,7 +182,7 @@ def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas:
     stack = parameter if replicas else parameter.unsqueeze(0)
     count = constraint.on(stack.shape[1:]).at_rest(stack)
     if count:
-        # stacklevel 1: raised by constrain() and by an optimizer it is one warning, shown once
+        # stacklevel 1: constrain() and the optimizer both warn, and Python shows one warning a place in code
         warnings.warn(
             f"{label(name, parameter.shape)}: {count} weights start exactly at the bound of {constraint!r}, "
             "where the gradient has no tangential part; without noise they will not move. Choose a larger "

@@ -12,7 +12,9 @@ __all__ = ["CoLod"]
 
 
 class CoLod(ConstrainedOptimizer):
-    r"""Constrained overdamped Langevin dynamics (c-CoLod on circles, o-CoLod under orthogonality).
+    r"""Constrained overdamped Langevin dynamics, without momentum: a step and a projection.
+
+    The paper calls it c-CoLod on circles and o-CoLod under orthogonality.
 
     .. math::
         \bar q = q - h\,\nabla V(q) + \sqrt{2\tau h}\,R, \qquad q \leftarrow \text{projection of } \bar q
@@ -20,8 +22,8 @@ class CoLod(ConstrainedOptimizer):
 
     with step size :math:`h` (``lr``), temperature :math:`\tau` (``temperature``) and R standard normal. At
     :math:`\tau = 0` a free parameter takes the step of ``torch.optim.SGD`` without momentum. The temperature
-    multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
-    temperature T is ``temperature=T / N``.
+    is in units of the loss: with a mean loss over N data, ``temperature=T / N`` samples the Bayes posterior
+    at temperature T.
 
     In a group of n replicas ``lr``, ``temperature`` and ``weight_decay`` may be tensors of shape
     (n,), one number for each.
@@ -32,7 +34,7 @@ class CoLod(ConstrainedOptimizer):
         params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.
         lr: the step size h.
         temperature: the temperature.
-        weight_decay: added to the gradient times the weight, as in torch.
+        weight_decay: this times the weight is added to the gradient, as in torch.
         seed: of the noise; None draws one from torch's generator when noise is first needed.
         maximize: whether to follow the gradient up.
 

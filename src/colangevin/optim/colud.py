@@ -14,7 +14,9 @@ __all__ = ["CoLud"]
 
 
 class CoLud(ConstrainedOptimizer):
-    r"""Constrained underdamped Langevin dynamics (c-CoLud on circles, o-CoLud under orthogonality).
+    r"""Constrained underdamped Langevin dynamics, with momentum; to sample, use ``splitting="BAOAB"``.
+
+    The paper calls it c-CoLud on circles and o-CoLud under orthogonality.
 
     .. math::
         O: p \leftarrow \Pi_q(e^{-\gamma h} p + \sqrt{\tau(1 - e^{-2\gamma h})}\,R), \quad
@@ -24,8 +26,8 @@ class CoLud(ConstrainedOptimizer):
     with step size :math:`h` (``lr``), friction :math:`\gamma` (``friction``) and temperature :math:`\tau`
     (``temperature``), in the order of ``splitting``. At :math:`\tau = 0` a free parameter under OBA takes the
     step of ``torch.optim.SGD`` with learning rate :math:`h^2` and momentum :math:`e^{-\gamma h}`. The
-    temperature multiplies the loss that is differentiated: for a mean loss over N data the Bayes posterior at
-    temperature T is ``temperature=T / N``. OBA and BOA sample to first order in h, BAOAB to second.
+    temperature is in units of the loss: with a mean loss over N data, ``temperature=T / N`` samples the Bayes
+    posterior at temperature T. OBA and BOA sample to first order in h, BAOAB to second.
 
     In a group of n replicas ``lr``, ``friction``, ``temperature`` and ``weight_decay`` may be tensors
     of shape (n,), one number for each.
@@ -38,7 +40,7 @@ class CoLud(ConstrainedOptimizer):
         friction: the friction.
         temperature: the temperature.
         splitting: the order of the letters A, B and O; see :mod:`colangevin.dynamics.splitting`.
-        weight_decay: added to the gradient times the weight, as in torch.
+        weight_decay: this times the weight is added to the gradient, as in torch.
         seed: of the noise; None draws one from torch's generator when noise is first needed.
         maximize: whether to follow the gradient up.
 

@@ -1,4 +1,4 @@
-"""``constrain``: which parameters of a model get which constraint."""
+"""``constrain``: parameter groups from rules that say which parameters get which constraint."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,27 +26,29 @@ Rules = (
 def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
     """Parameter groups for an optimizer of this library, one for each constraint and one for the rest.
 
-    The first rule that fits a parameter wins; what no rule fits is free.
+    The first rule that fits a parameter wins. A parameter that no rule fits is free.
 
     Args:
         model: any module.
         rules: maps a glob on parameter names (``"layers.*.weight"``) or a module class (its ``weight``, never
             its bias) to a constraint, or to None for "leave free".
         init: how the weights start. ``"auto"`` keeps a weight that satisfies its constraint bit for bit, so
-            that a loaded checkpoint stays as it is. Others move to the nearest point under ``Orthogonal``
-            (the polar factor; of a fresh weight it is an orthogonal initialisation), ``Sphere`` without slack
-            and ``Implicit`` equalities, and raise under bounds: ``Circle``, ``Sphere`` with slack and
-            inequalities. ``"keep"`` only checks. ``"nearest"`` moves weights under bounds as well: circles
-            clamp, spheres shrink rows. ``"draw"`` replaces every constrained weight by one drawn uniformly on
-            its manifold, whatever it held. True means ``"auto"``, False ``"keep"``.
+            that a loaded checkpoint stays as it is. Under ``Orthogonal``, ``Sphere`` without slack and
+            ``Implicit`` equalities it moves any other weight to the nearest point. (Under ``Orthogonal`` that
+            is the polar factor; for a fresh weight it is an orthogonal initialisation.) Under bounds, which
+            are ``Circle``, ``Sphere`` with slack and inequalities, it raises for any other weight. ``"keep"``
+            only checks. ``"nearest"`` moves weights under bounds too: circles clamp entries, spheres shrink
+            rows. ``"draw"`` replaces every constrained weight by one drawn uniformly on its manifold. True
+            means ``"auto"``, False ``"keep"``.
 
     Returns:
         Groups with named parameters.
 
     Raises:
-        ConstraintError: for a rule that fits nothing; InfeasibleError for a weight that does not fit. No
-            weight has been changed then.
-        TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
+        ConstraintError: for a rule that fits no parameter; InfeasibleError for a weight that violates its
+            constraint. No weight has been changed then.
+        TypeError: for a rule that is neither a glob nor a class, or one that maps to something else than a
+            constraint or None.
     """
     _refuse_replicas(model)
     groups = choose(model, rules)
@@ -59,15 +61,16 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> list[dict[st
 
     Args:
         model: any module.
-        rules: as there.
-        replicas: how many copies its parameters stack along dimension 0, 0 when they are single weights.
+        rules: as in :func:`constrain`.
+        replicas: how many copies the parameters stack along dimension 0, 0 when they are single weights.
 
     Returns:
         Groups with named parameters.
 
     Raises:
-        ConstraintError: for a rule that fits nothing, or a shape that its constraint cannot hold.
-        TypeError: for a rule that is neither a glob nor a class, or that leads to no constraint.
+        ConstraintError: for a rule that fits no parameter, or a shape that its constraint cannot hold.
+        TypeError: for a rule that is neither a glob nor a class, or one that maps to something else than a
+            constraint or None.
     """
     names = _names(model)
     chosen: dict[Tensor, Constraint] = {}
@@ -105,13 +108,13 @@ def begin(
     replicas: bool = False,
     around: Callable[[int], AbstractContextManager[None]] = lambda number: nullcontext(),
 ) -> None:
-    """Put parameters onto their manifolds, or check that they are there; all of them, or none on an error.
+    """Put parameters onto their manifolds, or check that they are there. On an error none has changed.
 
     Args:
         members: each parameter with its constraint and its name.
-        init: how they start.
+        init: how the weights start, as in :func:`constrain`.
         replicas: whether each parameter is a stack of weights.
-        around: what to do around the start of each parameter, by its number.
+        around: a context manager to enter while a parameter starts, by the parameter's number.
     """
     placed: list[tuple[Tensor, Tensor]] = []
     for number, (constraint, name, parameter) in enumerate(members):
@@ -128,7 +131,7 @@ def begin(
 
 
 def _refuse_replicas(model: nn.Module) -> None:
-    """Raise for a stack of models, whose weights would be taken for one."""
+    """Raise for replicas: a stack of weights would be taken for one weight."""
     for place, module in model.named_modules():
         if isinstance(module, StackedModule):
             where = f"its module '{place}' is" if place else "is"
@@ -139,7 +142,7 @@ def _refuse_replicas(model: nn.Module) -> None:
 
 
 def _names(model: nn.Module) -> dict[Tensor, list[str]]:
-    """Every parameter with all its names; tied parameters have several."""
+    """Every parameter with its names. Tied parameters have several."""
     names: dict[Tensor, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)

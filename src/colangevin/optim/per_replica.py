@@ -1,4 +1,4 @@
-"""Options with a number for each replica, which torch's schedulers write as they write single numbers."""
+"""A tensor type for options with a number for each replica, which torch's schedulers can write."""
 
 from typing import Any, NoReturn
 
@@ -11,17 +11,17 @@ __all__ = ["PerReplica"]
 
 
 class PerReplica(Tensor):
-    """A number for each replica, shape (replicas,), as an option of a parameter group.
+    """An option of a parameter group with one number for each replica, shape (replicas,).
 
-    The schedulers of ``torch.optim.lr_scheduler`` compute with the rates of a group as they come and write
-    the result by ``fill_``, which takes one number; here it takes one for each. What is computed from the
-    rates, or saved, is a plain tensor.
+    A scheduler of ``torch.optim.lr_scheduler`` computes a new ``lr`` from a group's own and writes it by
+    ``fill_``. A tensor's ``fill_`` takes one number; this one takes a number for each replica too. Results of
+    computations, and saved values, are plain tensors.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def fill_(self, value: Any) -> Tensor:
-        """Write one number for all, or one for each."""
+        """Write one number for all replicas, or a tensor with one for each."""
         return self.copy_(value) if isinstance(value, Tensor) else super().fill_(value)
 
     def __float__(self) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Another gradient within a step: the closure is called again, at the weights as they are by then."""
+"""A further gradient within a step: calls the closure again, at the weights that the drift has reached."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -13,18 +13,18 @@ __all__ = ["gradient_again"]
 
 
 def gradient_again(closure: Callable[[], Any], parameters: Iterable[Tensor], splitting: str) -> None:
-    """Call a closure once more, and make sure that it left the new gradient alone.
+    """Call a closure once more, and raise if it added the new gradient to the last one.
 
-    A closure that does not clear the gradients adds the new ones to the old. The gradients are set to
-    infinity before the call, which survives an addition and nothing else.
+    A closure must clear the gradients. To tell, they are set to infinity before the call: infinity is left
+    only if the new gradient was added to it.
 
     Args:
         closure: re-evaluates the model.
         parameters: of the optimizer.
-        splitting: that needs the gradient, for the message.
+        splitting: the one that needs the gradient, for the message.
 
     Raises:
-        SplittingError: when the closure added to what it found; the gradients are as they were.
+        SplittingError: when the closure added to the gradients. They are as they were before the call.
     """
     found = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
     kept = [grad.clone() for _, grad in found]

@@ -1,4 +1,4 @@
-"""Every parameter of an optimizer as an entry, kept from step to step while nothing about it changes."""
+"""The entries of an optimizer, one for each parameter, kept from step to step while nothing changes."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -13,15 +13,15 @@ from colangevin.step.entry import Entry
 
 __all__ = ["Roster"]
 
-#: options of a group that its entries are made from
+#: options of a group that its entries depend on
 _OPTIONS = ("constraint", "replicas", "first_replica")
 
 
 class Roster:
-    """The entries of an optimizer.
+    """Makes the entries of an optimizer, and makes them again when parameters or groups have changed.
 
-    They are made anew when a group changes, when a parameter is replaced, and when a parameter gets another
-    shape, memory layout, dtype or device, as ``parameter.data = ...`` and ``module.double()`` do.
+    The entries are made again when a group changes, when a parameter is replaced, and when a parameter gets
+    another shape, memory layout, dtype or device, as by ``parameter.data = ...`` or ``module.double()``.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Roster:
         self._forms: list[tuple[object, ...]] = []
 
     def entries(self, groups: Sequence[dict[str, Any]], names: Callable[[int], Sequence[str]]) -> list[Entry]:
-        """One entry for each parameter, in the order of the groups; the same list while nothing changes.
+        """One entry for each parameter, in the order of the groups. The same list while nothing changes.
 
         Args:
             groups: of the optimizer.
@@ -41,16 +41,16 @@ class Roster:
             The entries.
 
         Raises:
-            TypeError: for a constraint that is none.
-            ConstraintError: for a parameter that its constraint cannot hold, or that has a state of another
-                constraint; the entries stay as they were.
+            TypeError: for a constraint that is not a :class:`~colangevin.Constraint`.
+            ConstraintError: for a parameter that its constraint cannot hold, or whose state was made under
+                another constraint. The entries stay as they were.
         """
         known = [
             (id(group), len(group["params"]), type(group["weight_decay"]), *map(group.get, _OPTIONS))
             for group in groups
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
-        # how each parameter lies in memory, but for the address
+        # shape, strides, dtype and device of each parameter
         forms: list[tuple[object, ...]] = [
             (each.shape, each.stride() if each.layout is torch.strided else None, each.dtype, each.device)
             for each in parameters
@@ -76,7 +76,7 @@ class Roster:
 
 
 def _check_constraint(entry: Entry, constraint: object) -> None:
-    """Raise when a parameter with a state is to be held by another constraint."""
+    """Raise when a group's constraint is not the one that a parameter's state was made under."""
     if entry.state and entry.constraint != constraint:
         raise ConstraintError(
             f"{entry.label}: its group now says {constraint!r}, but its state was made under "

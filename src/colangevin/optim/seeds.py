@@ -1,4 +1,4 @@
-"""A seed from torch's generator, one and the same on every rank."""
+"""The seed of the noise, drawn from torch's generator and the same on every rank."""
 
 import torch
 import torch.distributed
@@ -7,10 +7,10 @@ __all__ = ["drawn_seed"]
 
 
 def drawn_seed() -> int:
-    """A seed for noise: ``torch.manual_seed`` governs it, and rank 0's holds for all of a distributed job.
+    """A seed for the noise, drawn from torch's generator. In a distributed job all ranks get rank 0's seed.
 
-    With ranks of different seeds the weights would drift apart while every loss falls. The default process
-    group takes part, so every rank has to come here.
+    With different seeds the weights of the ranks would drift apart while every loss falls. The seed is sent
+    over the default process group, so every rank has to call this.
 
     Returns:
         A number of 63 bits.

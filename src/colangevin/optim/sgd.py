@@ -1,4 +1,4 @@
-"""ConstrainedSGD: the same two methods in the scale of ``torch.optim.SGD``."""
+"""ConstrainedSGD: constrained Langevin dynamics with the options of ``torch.optim.SGD``."""
 
 from typing import Any
 
@@ -18,12 +18,13 @@ __all__ = ["ConstrainedSGD"]
 class ConstrainedSGD(ConstrainedOptimizer):
     r"""A drop-in for ``torch.optim.SGD`` that holds constrained weights on their manifold.
 
-    ``lr`` and ``momentum`` mean what they mean in SGD: without momentum this is :class:`CoLod` with
-    :math:`h = \mathrm{lr}`, with momentum :math:`\mu` it is :class:`CoLud` in the order OBA with
-    :math:`h^2 = \mathrm{lr}` and :math:`e^{-\gamma h} = \mu`. Without constraints and noise it is SGD.
+    ``lr`` and ``momentum`` mean what they mean in SGD, and without constraints and noise this is SGD. Without
+    momentum it is :class:`CoLod` with :math:`h = \mathrm{lr}`. With momentum :math:`\mu` it is
+    :class:`CoLud` in the order OBA, with :math:`h^2 = \mathrm{lr}` and :math:`e^{-\gamma h} = \mu`.
 
-    With momentum and noise the sampled temperature is low by the factor :math:`(1 + \mu)/2`, whatever the
-    learning rate: to sample rather than to train, use :class:`CoLud` with ``splitting="BAOAB"``.
+    To sample rather than to train, use :class:`CoLud` with ``splitting="BAOAB"``. With momentum and noise
+    this class samples at a temperature that is low by the factor :math:`(1 + \mu)/2`, whatever the learning
+    rate.
 
     In a group of n replicas ``lr``, ``temperature`` and ``weight_decay`` may be tensors of shape
     (n,), one number for each.
@@ -34,8 +35,8 @@ class ConstrainedSGD(ConstrainedOptimizer):
         params: parameters, named parameters or groups, for instance from :func:`colangevin.constrain`.
         lr: the learning rate.
         momentum: the momentum, at least 0 and below 1.
-        temperature: of the loss that is differentiated; T / N for a mean loss over N data.
-        weight_decay: added to the gradient times the weight, as in torch.
+        temperature: in units of the loss; T / N for a mean loss over N data.
+        weight_decay: this times the weight is added to the gradient, as in torch.
         seed: of the noise; None draws one from torch's generator when noise is first needed.
         maximize: whether to follow the gradient up.
 

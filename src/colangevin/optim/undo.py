@@ -1,4 +1,4 @@
-"""Undoing a step that needs several gradients, when one of them does not come."""
+"""Takes back a step of several gradients when a later one fails."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["Undo"]
 
 
 class Undo:
-    """Weights and state as they are now, to go back to.
+    """A copy of the weights and the state, to restore them from.
 
     Args:
         parameters: of the optimizer.
@@ -18,7 +18,7 @@ class Undo:
     """
 
     def __init__(self, parameters: Iterable[Tensor], states: dict[Tensor, dict[str, Any]]) -> None:
-        # a gradient may come late, in the second evaluation: whoever can have one is kept
+        # A parameter may get its first gradient in a later evaluation, so all that can have one are copied.
         kept = [each for each in parameters if each.requires_grad or each.grad is not None]
         self._states = states
         self._before = [(each, each.detach().clone(), _cloned(states.get(each, {}))) for each in kept]

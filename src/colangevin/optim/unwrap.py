@@ -4,15 +4,15 @@ from colangevin.optim.base import ConstrainedOptimizer
 
 __all__ = ["unwrap"]
 
-# Wrappers around wrappers that are looked into: frameworks nest two, and a mock has an attribute without end.
+# Most wrappers around an optimizer: frameworks nest two, and the attributes of a mock never end.
 _DEEPEST = 8
 
 
 def unwrap(optimizer: object) -> ConstrainedOptimizer:
     """The optimizer of this library that an object is or wraps.
 
-    Accelerate's ``AcceleratedOptimizer``, Lightning's ``LightningOptimizer`` and their like pass everything
-    on to the optimizer in their attribute ``optimizer``; steps and state belong to that one.
+    Wrappers such as Accelerate's ``AcceleratedOptimizer`` and Lightning's ``LightningOptimizer`` pass
+    everything on to the optimizer in their attribute ``optimizer``, which has the state.
 
     Args:
         optimizer: an optimizer of this library, or a wrapper around one or around another wrapper.
@@ -24,7 +24,7 @@ def unwrap(optimizer: object) -> ConstrainedOptimizer:
         TypeError: for anything else, naming its class.
     """
     inner, depth = optimizer, 0
-    # a scheduler, too, has an attribute 'optimizer', but no groups
+    # a scheduler has an attribute 'optimizer' too, but no param_groups
     while depth < _DEEPEST and hasattr(inner, "param_groups") and hasattr(inner, "optimizer"):
         inner, depth = inner.optimizer, depth + 1
     if isinstance(inner, ConstrainedOptimizer):
