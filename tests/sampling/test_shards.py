@@ -1,12 +1,9 @@
-"""Samples on disk: truncated, foreign, full; at the disk's speed in bounded memory."""
+"""The files of samples on disk: which are read, and how each that does not belong is refused."""
 
-import errno
 import json
 import os
-import resource
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,20 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import colangevin as cl
-
-
-def model_of(width=4):
-    torch.manual_seed(0)
-    return nn.Linear(3, width)
-
-
-@pytest.fixture
-def stored(tmp_path):
-    """A folder with five samples."""
-    samples = cl.Samples(model_of(), folder=tmp_path / "run", every=2)
-    for _ in range(10):
-        samples.collect()
-    return tmp_path / "run"
+from tests.sampling.small_model import model_of
 
 
 def shard(folder, number):
@@ -126,63 +110,6 @@ def test_a_folder_with_samples_is_not_written_over(stored):
     assert before == {path.name: path.read_bytes() for path in stored.iterdir()}
 
 
-def shards_of(folder):
-    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"[]", b"null", b'{"format": 1}', b'{"format": 1, "run": \xff}', b"[" * 100_000, b"PK\x03\x04"],
-)
-def test_a_broken_description_is_refused(stored, content):
-    before = shards_of(stored)
-    (stored / "samples.json").write_bytes(content)
-    message = (
-        r"samples\.json: cannot be read as the description of samples \(.* are intact: put the description"
-    )
-    with pytest.raises(cl.SamplesError, match=message):
-        cl.Samples.load(stored, model_of())
-    assert shards_of(stored) == before
-
-
-def test_a_description_that_is_cut_anywhere_is_refused(stored):
-    path = stored / "samples.json"
-    content = path.read_bytes()
-    for length in range(0, len(content) - 2, 7):  # without the line feed at the end it is whole
-        path.write_bytes(content[:length])
-        with pytest.raises(cl.SamplesError, match=r"samples\.json: cannot be read as the description"):
-            cl.Samples.load(stored, model_of())
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"every": 2', '"every": 0', "every=0"),
-        ('"every": 2', '"every": "2"', "every='2'"),
-        ('"every": 2', '"always": 2', "KeyError.'every'"),
-        ('"burn_in": 0', '"burn_in": -1', "burn_in=-1"),
-        ('"limit": null', '"limit": [1]', r"limit=\[1\]"),
-        ('"replicas": 0', '"replicas": true', "replicas=True"),
-        ('"F32"', "32", "another model: tensor 'weight' is 32"),
-        ('"tensors": {', '"tensors": {"x": 1, ', "cannot unpack"),
-    ],
-)
-def test_a_description_with_something_impossible_is_refused(stored, old, new, message):
-    path = stored / "samples.json"
-    path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(cl.SamplesError, match=rf"samples\.json: .*{message}"):
-        cl.Samples.load(stored, model_of())
-
-
-def test_a_folder_without_samples_is_named(tmp_path):
-    for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(
-            cl.SamplesError, match=rf"{folder}: has no samples\.json, so no samples were coll"
-        ):
-            cl.Samples.load(folder, model_of())
-    assert os.listdir(tmp_path) == []
-
-
 def pipe(path):
     os.mkfifo(path)
 
@@ -251,92 +178,11 @@ def test_tensors_that_share_memory_are_stored(tmp_path):
     assert torch.equal(samples[0]["part"], model.weight[:2])
 
 
-def test_another_format_is_refused(stored):
-    path = stored / "samples.json"
-    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(cl.SamplesError, match=r"samples\.json: has format 2; this version reads format 1\."):
-        cl.Samples.load(stored, model_of())
-
-
 def test_what_the_format_cannot_hold_is_named(tmp_path):
     model = model_of()
     model.register_buffer("phase", torch.zeros(2, dtype=torch.complex64))
     with pytest.raises(cl.SamplesError, match=r"tensor 'phase': torch\.complex64 cannot be stored"):
         cl.Samples(model, folder=tmp_path / "run")
-
-
-class FullDisk:
-    """A disk that takes so many more files."""
-
-    def __init__(self, monkeypatch, files=0):
-        self.files = files
-        self.fsync = os.fsync
-        monkeypatch.setattr(os, "fsync", self)
-
-    def __call__(self, file):
-        if not self.files:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.files -= 1
-        self.fsync(file)
-
-
-def test_a_full_disk_loses_nothing_and_the_call_may_be_repeated(stored, monkeypatch):
-    samples = cl.Samples.load(stored, model_of())
-    before = sorted(os.listdir(stored))
-    samples.collect()
-    with monkeypatch.context() as patch:
-        FullDisk(patch)
-        for _ in range(2):
-            with pytest.raises(
-                cl.SamplesError, match=r"12\.safetensors: could not be written \(No space left"
-            ):
-                samples.collect()
-    assert sorted(os.listdir(stored)) == before
-    assert (len(samples), samples.calls) == (5, 11)
-    assert samples.collect()
-    assert len(cl.Samples.load(stored, model_of())) == 6
-
-
-@pytest.mark.parametrize("files", [0, 1])
-def test_a_disk_that_is_full_when_samples_are_thinned_loses_nothing(tmp_path, monkeypatch, files):
-    samples = cl.Samples(model_of(), folder=tmp_path / "run", limit=4 * 16 * 4, burn_in=1)
-    for _ in range(5):
-        samples.collect()
-    with monkeypatch.context() as patch:
-        FullDisk(patch, files)
-        with pytest.raises(cl.SamplesError, match="could not be written"):
-            [samples.collect() for _ in range(2)]
-        assert len(cl.Samples.load(tmp_path / "run", model_of())) == len(samples) == 4 // (files + 1)
-    while samples.calls < 9:
-        samples.collect()
-    assert (samples.every, samples.state_dict()["taken"]) == (2, [3, 5, 7, 9])
-
-
-def test_a_disk_that_is_full_when_a_run_goes_back_changes_nothing(stored, monkeypatch):
-    samples = cl.Samples.load(stored, model_of())
-    with monkeypatch.context() as patch:
-        FullDisk(patch)
-        with pytest.raises(cl.SamplesError, match=r"samples\.json: could not be written \(No space left"):
-            samples.load_state_dict({"calls": 4, "every": 4, "taken": [4]})
-    assert (len(samples), samples.calls, samples.every) == (5, 10, 2)
-    assert len(cl.Samples.load(stored, model_of())) == 5
-
-
-def test_a_sample_that_cannot_be_removed_is_named(stored, monkeypatch):
-    samples = cl.Samples.load(stored, model_of())
-
-    def unlink(path, missing_ok=False):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr(Path, "unlink", unlink)
-    with pytest.raises(cl.SamplesError, match=r"10\.safetensors: could not be removed \(Permission denied\)"):
-        samples.load_state_dict({"calls": 8, "every": 2, "taken": [2, 4, 6, 8]})
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(cl.SamplesError, match=r"file/run: cannot be made \(Not a directory\)"):
-        cl.Samples(model_of(), folder=tmp_path / "file" / "run")
 
 
 def test_a_missing_library_is_asked_for_by_its_extra(tmp_path, monkeypatch):
@@ -347,81 +193,3 @@ def test_a_missing_library_is_asked_for_by_its_extra(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=message):
         cl.Samples(model_of(), folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_a_thinning_that_was_killed_is_finished(tmp_path, monkeypatch):
-    model = model_of()
-    folder = tmp_path / "run"
-    samples = cl.Samples(model, folder=folder, limit=6 * 16 * 4)
-    for _ in range(6):
-        samples.collect()
-    remove = Path.unlink
-    left = [1]
-
-    def dying(path, missing_ok=False):
-        if path.suffix == ".safetensors":
-            if not left:
-                raise KeyboardInterrupt
-            left.pop()
-        remove(path, missing_ok=missing_ok)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", dying)
-        with pytest.raises(KeyboardInterrupt):
-            samples.collect()
-    assert len(list(folder.glob("*.safetensors"))) == 5
-    samples = cl.Samples.load(folder, model)
-    assert (len(samples), samples.every) == (3, 2)
-
-
-def fashion_mnist_perceptron():
-    return nn.Sequential(nn.Linear(784, 1000), nn.ReLU(), nn.Linear(1000, 10))
-
-
-def peak_memory():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def sync(path, content):
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def stream(folder, count):
-    """Seconds to store so many samples and plain files of their size, and how the peak of memory rose."""
-    model = fashion_mnist_perceptron()
-    samples = cl.Samples(model, folder=folder / "run")
-    content = os.urandom(sum(4 * parameter.numel() for parameter in model.parameters()))
-    seconds = {"samples": 0.0, "plain": 0.0}
-    before = 0
-    for i in range(count):
-        for name in seconds:  # in turn: what else the disk does, it does to both
-            start = time.perf_counter()
-            if name == "samples":
-                samples.collect()
-            else:
-                sync(folder / f"plain-{i}", content)
-            seconds[name] += time.perf_counter() - start
-        if i == 2:
-            before = peak_memory()
-    assert len(samples) == count
-    return seconds, peak_memory() - before, count * len(content) / 1e6
-
-
-def test_the_memory_of_streaming_does_not_grow(tmp_path):
-    _, growth, _ = stream(tmp_path, 40)  # 127 MB
-    assert growth < 16e6
-
-
-@pytest.mark.slow
-def test_a_thousand_samples_stream_at_the_speed_of_the_disk(tmp_path, capsys):
-    """Beside the same bytes written and synced as plain files: at most a half longer."""
-    seconds, growth, size = stream(tmp_path, 1000)
-    shutil.rmtree(tmp_path)  # 6 GB
-    rates = {name: size / each for name, each in seconds.items()}
-    with capsys.disabled():
-        print(f"\n1,000 samples: {rates['samples']:.0f} MB/s; plain files: {rates['plain']:.0f} MB/s")
-    assert growth < 16e6
-    assert seconds["samples"] < 1.5 * seconds["plain"]
