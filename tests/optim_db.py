@@ -258,6 +258,9 @@ def by_id(id: str) -> ConstraintCase | OptimizerCase:
     return next(case for case in (*CONSTRAINTS, *OPTIMIZERS) if case.id == id)
 
 
+OBA = by_id("colud-OBA")
+
+
 def whole_table(test: Callable[..., None]) -> Callable[..., None]:
     """Run a test on every optimizer with every constraint."""
     return each_optimizer(each_constraint(test))

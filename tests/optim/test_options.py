@@ -9,9 +9,7 @@ import torch
 from torch import nn
 
 import colangevin as cl
-from tests.optim_db import assert_identical, by_id, snapshot, start, train
-
-OBA = by_id("colud-OBA")
+from tests.optim_db import OBA, assert_identical, by_id, snapshot, start, train
 
 TOO_LARGE = (
     (cl.CoLod, {"lr": 1e39}, r"lr=1e\+39 in param_groups\[0\]: must be below 3.4e\+38, the range of float32"),

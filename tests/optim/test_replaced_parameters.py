@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 import colangevin as cl
 from tests.optim_db import (
+    OBA,
     ConstraintCase,
     OptimizerCase,
     Problem,
@@ -20,7 +21,6 @@ from tests.optim_db import (
     train,
 )
 
-OBA = by_id("colud-OBA")
 SOME = pytest.mark.parametrize("optimizer", [by_id("colod"), by_id("sgd-momentum-noisy")], ids=lambda c: c.id)
 
 
