@@ -3,7 +3,7 @@
 import ast
 import inspect
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from colangevin.constraints import Constraint, Manifold
 
 SOURCE = Path(colangevin.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
+ROOT = Path(__file__).parents[1]
 
 # What each of these may import of the library besides itself.
 ALLOWED = {
@@ -91,10 +92,21 @@ def test_the_test_sees_an_import_that_points_back(tmp_path: Path) -> None:
     assert list(imports(file)) == [("optim", "CoLud")]
 
 
+def lengths(files: Iterable[Path]) -> dict[str, int]:
+    """The number of lines of each file."""
+    return {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+
+
 def test_files_are_short() -> None:
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
-    assert {str(path): n for path, n in lengths.items() if n > 400} == {}
-    assert statistics.median(lengths.values()) <= 130
+    lines = lengths(FILES)
+    assert {path: n for path, n in lines.items() if n > 400} == {}
+    assert statistics.median(lines.values()) <= 130
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "examples", "docs"])
+def test_files_around_the_source_are_short(folder: str) -> None:
+    lines = lengths((ROOT / folder).rglob("*.py"))
+    assert {path: n for path, n in lines.items() if n > 400} == {}
 
 
 def test_no_names_look_alike() -> None:
