@@ -79,14 +79,12 @@ class Model(nn.Module):
             "inequality": (2, 3),
             "free": (7,),
         }
-        with torch.random.fork_rng():
-            torch.manual_seed(0)  # of what a start draws
-            for number, (name, shape) in enumerate(shapes.items()):
-                lead = (copies,) if copies else ()
-                weight = wave((*lead, *shape), number).to(dtype)
-                if name == "strided":
-                    weight = weight.transpose(-1, -2)
-                setattr(self, name, nn.Parameter(weight))
+        for number, (name, shape) in enumerate(shapes.items()):
+            lead = (copies,) if copies else ()
+            weight = wave((*lead, *shape), number).to(dtype)
+            if name == "strided":
+                weight = weight.transpose(-1, -2)
+            setattr(self, name, nn.Parameter(weight))
 
     def backward(self) -> None:
         """Gradients of half the squared distance to the targets, without a sum that a CPU could reorder."""

@@ -26,6 +26,24 @@ def begin(constraint: ConstraintCase, splitting: str = "OBABO") -> tuple[Problem
     return start(NOISY, constraint, splitting=splitting)
 
 
+@each_constraint
+def test_a_step_counts_when_it_is_complete(constraint: ConstraintCase) -> None:
+    """A weight that an unfinished first step wrote is lifted again; one that a step left is read as it is."""
+    problem, opt = begin(constraint, "ABOBA")
+    counted = []
+
+    def closure() -> Tensor:
+        counted.append("step" in opt.state.get(problem.weight, {}))
+        problem.backward()
+        return problem()
+
+    opt.step(closure)
+    opt.step(closure)
+    calls = len(counted) // 2
+    assert counted == [False] * calls + [True] * calls
+    assert calls > 1
+
+
 # ---- closures -------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.undo import Undo
 from colangevin.step.gradients import check_gradients
 from colangevin.step.hosted import remember
-from colangevin.step.mover import Mover
+from colangevin.step.mover import Traceable
 from colangevin.step.plan import Plan
 from colangevin.surroundings import full_precision, lasting, untraced
 
@@ -209,6 +209,7 @@ class ConstrainedOptimizer(Optimizer):
         active = self._plan_for(dynamics, 0).active
         for entry in active:
             entry.settle(momentum=True)
+            entry.begin_count()
             entry.state["step"].add_(1)
             self.state[entry.parameter] = entry.state
         remember(active)
@@ -235,7 +236,7 @@ class ConstrainedOptimizer(Optimizer):
     @lasting
     def _move(
         self, dynamics: list[Dynamics], segment: int, *, compiling: bool
-    ) -> list[tuple[Mover, Any, Any]]:
+    ) -> list[tuple[Traceable, Any, Any]]:
         """Move everything through a segment, but for the pieces that a compiler is to trace.
 
         Returns:
@@ -256,13 +257,12 @@ class ConstrainedOptimizer(Optimizer):
             if self._apart:
                 for entry in plan.active:
                     self.state[entry.parameter] = entry.state
-            left = []
+            left: list[tuple[Traceable, Any, Any]] = []
             for mover in plan.movers:
-                pieces = mover.pieces() if compiling else None
-                if pieces is None:
-                    mover.advance()
+                if compiling and isinstance(mover, Traceable):
+                    left += [(mover, numbers, operands) for numbers, operands in mover.pieces()]
                 else:
-                    left += [(mover, numbers, operands) for numbers, operands in pieces]
+                    mover.advance()
         if not compiling:
             for mover in plan.movers:
                 mover.finish()

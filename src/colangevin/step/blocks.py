@@ -12,6 +12,7 @@ from colangevin.dynamics import Dynamics, Overdamped, overdamped, underdamped
 from colangevin.step import lines
 from colangevin.step.entry import Entry
 from colangevin.step.hosted import Hosted
+from colangevin.step.mover import Traceable
 from colangevin.step.operands import Operands, operands_of
 from colangevin.step.pieces import cut, whole
 
@@ -38,7 +39,7 @@ def walkable(entry: Entry) -> bool:
     return uniform and all(tensor.is_contiguous() for tensor in tensors if tensor is not None)
 
 
-class Blocks(Hosted):
+class Blocks(Hosted, Traceable):
     """The parameters of one group and dtype whose elements move alone.
 
     Args:
@@ -62,7 +63,7 @@ class Blocks(Hosted):
         for entry in self.entries:
             state = entry.state
             known = entry.untouched and "position" in state if entry.stored else True
-            if not (known and "step" in state and ("momentum" in state or not mine.momentum)):
+            if not (known and ("momentum" in state or not mine.momentum)):
                 entry.settle(momentum=mine.momentum)
         shapes = mine.noise_shapes(self._manifold, segment) if mine.noisy else []
         widths = [math.prod(shape) for shape in shapes]

@@ -158,12 +158,11 @@ class Entry:
     # ---- writing ---------------------------------------------------------------------------------
 
     def settle(self, *, momentum: bool) -> None:
-        """Make the state a step needs: the position of the weight as it is now, momentum and step count."""
+        """Make the state a step needs: the position of the weight as it is now, and the momentum."""
         if self.stored and not ("position" in self.state and self.untouched):
             self._store("position", self.configuration())
         if momentum:
             self.allocate("momentum")
-        self.begin_count()
 
     def write(self, q: Tensor, p: Tensor | None) -> None:
         """Store where a step led."""
@@ -172,7 +171,6 @@ class Entry:
             self._store("position", q)
         if p is not None:
             self._store("momentum", p)
-        self.begin_count()
 
     def _store(self, key: str, value: Tensor) -> None:
         room, value = self.allocate(key), value.reshape(self.state_shape)

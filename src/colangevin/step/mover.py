@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from colangevin.dynamics import Dynamics
 from colangevin.step.entry import Entry
 
-__all__ = ["Mover"]
+__all__ = ["Mover", "Traceable"]
 
 
 class Mover(ABC):
@@ -41,8 +41,7 @@ class Mover(ABC):
         Args:
             dynamics: of every group of the optimizer.
             segment: of the step.
-            compiling: whether a compiler traces what follows; then :meth:`pieces` is called, not
-                :meth:`advance`.
+            compiling: whether a compiler traces what a :class:`Traceable` does next.
         """
 
     @abstractmethod
@@ -53,10 +52,14 @@ class Mover(ABC):
     def finish(self) -> None:
         """Complete what :meth:`advance` began: step counts, and what tells a later edit."""
 
-    def pieces(self) -> list[tuple[Any, Any]] | None:
-        """What :meth:`advance` would do, as arguments of :meth:`move`; None: it is not to be traced."""
-        return None
 
+class Traceable(ABC):
+    """A mover whose arithmetic a compiler can trace, in the place of :meth:`Mover.advance`."""
+
+    @abstractmethod
+    def pieces(self) -> list[tuple[Any, Any]]:
+        """What there is to do, as arguments of :meth:`move`."""
+
+    @abstractmethod
     def move(self, numbers: Any, operands: Any) -> None:
-        """Do one of the :meth:`pieces`: tensor arithmetic alone, which a compiler can trace."""
-        raise NotImplementedError
+        """Do one of the :meth:`pieces`: tensor arithmetic alone."""
