@@ -1,0 +1,75 @@
+/* What Python hands to the library: tables.py has the same structures. */
+#ifndef COLANGEVIN_JOB_H
+#define COLANGEVIN_JOB_H
+
+#include <stdint.h>
+
+enum { MOST_LETTERS = 64 };
+
+/* how a number is stored */
+enum type { FLOAT32, FLOAT64, BFLOAT16, FLOAT16 };
+
+/* which manifold a weight lies on */
+enum form { LINE, CIRCLE, SPHERE };
+
+/* One segment of a step: its letters with their numbers, or the overdamped step. */
+struct program {
+    int32_t letters;            /* how many; 0 for the overdamped step */
+    int32_t noisy;
+    int32_t segment;            /* of the step: a word of the noise */
+    int32_t completes;          /* whether a step ends with this segment */
+    char letter[MOST_LETTERS];  /* 'A', 'B' or 'O' */
+    double number[MOST_LETTERS]; /* a, b or the decay c; h of the overdamped step */
+    double scale[MOST_LETTERS];  /* d of an O; sigma of the overdamped step */
+};
+
+/* One copy of a parameter. */
+struct weight {
+    void *weight;
+    const void *gradient;
+    void *momentum;             /* of the state's type, as position; NULL without one */
+    void *position;             /* NULL where the weight itself is the position */
+    int64_t *step;              /* the step count, which all copies share */
+    const void *radii;          /* of the state's type, one an element or a row; NULL for one radius */
+    const struct program *program;
+    int64_t elements;
+    int64_t rows;               /* of a sphere: rows, entries of a row of the weight, and the distance of */
+    int64_t entries;            /* two rows of the state */
+    int64_t stride;
+    double radius;
+    double decay;               /* weight decay */
+    double bound;               /* on the norm of the gradient: a larger one is looked at by the host */
+    uint64_t seed;
+    uint64_t parameter;         /* words of the noise */
+    uint64_t copy;
+    uint64_t left;              /* checksum of the weight after the last step */
+    int64_t first_unit;         /* of work */
+    int32_t form;
+    int32_t slack;              /* whether a row of the position has one entry more than one of the weight */
+    int32_t weight_type;
+    int32_t gradient_type;
+    int32_t state_type;
+    int32_t maximize;
+    int32_t counts;             /* whether it is the copy that counts the steps of its parameter */
+    int32_t doubtful;           /* found by look: a gradient that is not finite, or too large */
+    int32_t edited;             /* found by look: a weight that is not what the last step left */
+    int32_t sampled;            /* whether the checksum leaves out most of the weight */
+};
+
+/* What is known of one unit of work. */
+struct finding {
+    double squares;             /* of the gradient */
+    uint64_t checksum;          /* of the weight */
+};
+
+struct job {
+    struct weight *weights;
+    struct finding *findings;   /* one a unit */
+    void *room;                 /* memory for one row of a sphere, for each thread */
+    int64_t room_bytes;         /* of one thread */
+    int64_t count;              /* of weights */
+    int64_t units;
+    int64_t threads;
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* The noise of noise.py from the same bits. */
+
+
+/* The standard normals 2i and 2i + 1 of a stream for counters i from first on. */
+static inline void NAME(pairs)(uint64_t key, uint64_t first, int count, REAL *RESTRICT out)
+{
+    int32_t low[PAIRS], high[PAIRS];
+    const uint64_t second = mixed(key + INCREMENT);
+    for (int i = 0; i < count; i++) {
+        uint64_t z = (first + (uint64_t)i) * INCREMENT + key;
+        z = (z ^ (z >> 30)) * FIRST_MULTIPLIER + second;
+        z = (z ^ (z >> 27)) * SECOND_MULTIPLIER;
+        z ^= z >> 31;
+        low[i] = (int32_t)(z & 0x7fffffff);
+        high[i] = (int32_t)(z >> 32);
+    }
+    for (int i = 0; i < count; i++) {
+        REAL u = (REAL)low[i] * (REAL)0x1p-31 + (REAL)0x1p-32;
+        REAL angle = (REAL)high[i] * (REAL)1.462918079267159600919e-9; /* 2 pi 2^-32 */
+        REAL square = -2 * NAME(logarithm)(u), sine, cosine;
+        REAL radius = SQRT(square > 0 ? square : 0);
+        NAME(sine_and_cosine)(angle, &sine, &cosine);
+        out[2 * i] = radius * cosine;
+        out[2 * i + 1] = radius * sine;
+    }
+}
+
+/* The standard normals of a stream from number start on. */
+static void NAME(normals)(uint64_t key, int64_t start, int64_t count, REAL *RESTRICT out)
+{
+    REAL made[2 * PAIRS];
+    int64_t end = start + count;
+    for (int64_t at = start & ~(int64_t)1; at < end; at += 2 * PAIRS) {
+        int64_t pairs = (end - at + 1) / 2;
+        pairs = pairs < PAIRS ? pairs : PAIRS;
+        if (at >= start && at + 2 * pairs <= end) {
+            NAME(pairs)(key, (uint64_t)at / 2, (int)pairs, out + (at - start));
+        } else { /* a number before the first or after the last is made and dropped */
+            NAME(pairs)(key, (uint64_t)at / 2, (int)pairs, made);
+            int64_t from = at < start ? start : at, to = at + 2 * pairs < end ? at + 2 * pairs : end;
+            memcpy(out + (from - start), made + (from - at), (size_t)(to - from) * sizeof(REAL));
+        }
+    }
+}
