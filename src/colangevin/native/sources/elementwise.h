@@ -29,26 +29,34 @@ static inline int NAME(all_within)(const REAL *RESTRICT angle, int count, REAL b
 
 /* B on circles: the gradient with respect to the angle is cos(q) r G, in units of r^2. */
 static inline void NAME(kick_angles)(
-    int count, REAL faded, REAL b, const REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force,
-    const REAL *RESTRICT unit)
+    int count, REAL faded, REAL b, const REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force)
 {
     if (NAME(all_within)(q, count, RIGHT_ANGLE)) /* most blocks, and at half the price */
         for (int i = 0; i < count; i++)
-            p[i] = FMA(-b, NAME(cosine_near_zero)(q[i]) * force[i] * unit[i], faded * p[i]);
+            p[i] = FMA(-b, NAME(cosine_near_zero)(q[i]) * force[i], faded * p[i]);
     else
         for (int i = 0; i < count; i++)
-            p[i] = FMA(-b, NAME(cosine)(q[i]) * force[i] * unit[i], faded * p[i]);
+            p[i] = FMA(-b, NAME(cosine)(q[i]) * force[i], faded * p[i]);
 }
 
-/* The letters of a segment on a block: q and p are changed in place. */
+/* Multiply a block by factors, if there are any. */
+static inline void NAME(scale)(int count, REAL *RESTRICT x, const REAL *RESTRICT factor)
+{
+    if (factor)
+        for (int i = 0; i < count; i++)
+            x[i] *= factor[i];
+}
+
+/* The letters of a segment on a block: q and p are changed in place. Lengths are in units of the radius: unit is 1 / r,
+ * or 1 where every element has its own in units, which the force has been multiplied by. */
 static inline void NAME(follow)(
     const struct weight *w, int64_t start, int count, REAL *RESTRICT q, REAL *RESTRICT p,
-    const REAL *RESTRICT force, const REAL *RESTRICT unit, const uint64_t *keys)
+    const REAL *RESTRICT force, REAL unit, const REAL *RESTRICT units, const uint64_t *keys)
 {
     REAL noise[BLOCK], faded = 1; /* by an O without noise: the next letter that reads p multiplies by it */
     const struct program *program = w->program;
     for (int k = 0; k < program->letters; k++) {
-        const REAL number = (REAL)program->number[k], scale = (REAL)program->scale[k];
+        const REAL number = (REAL)program->number[k], scale = (REAL)program->scale[k] * unit;
         switch (program->letter[k]) {
         case 'A':
             for (int i = 0; i < count; i++)
@@ -56,7 +64,7 @@ static inline void NAME(follow)(
             break;
         case 'B':
             if (w->form == CIRCLE)
-                NAME(kick_angles)(count, faded, number, q, p, force, unit);
+                NAME(kick_angles)(count, faded, number * unit, q, p, force);
             else
                 for (int i = 0; i < count; i++)
                     p[i] = FMA(-number, force[i], faded * p[i]);
@@ -66,8 +74,9 @@ static inline void NAME(follow)(
             faded *= number;
             if (program->noisy) {
                 NAME(normals)(keys[k], start, count, noise);
+                NAME(scale)(count, noise, units);
                 for (int i = 0; i < count; i++)
-                    p[i] = FMA(scale, noise[i] * unit[i], faded * p[i]);
+                    p[i] = FMA(scale, noise[i], faded * p[i]);
                 faded = 1;
             }
         }
@@ -77,84 +86,114 @@ static inline void NAME(follow)(
             p[i] *= faded;
 }
 
-/* Euler and Maruyama's step of a block, with projection on circles. */
-static inline void NAME(euler)(
-    const struct weight *w, int64_t start, int count, REAL *RESTRICT q, const REAL *RESTRICT force,
-    const REAL *RESTRICT unit, const uint64_t *keys)
+/* Euler and Maruyama's step of a block of a line. */
+static inline void NAME(euler_on_lines)(
+    const struct weight *w, int64_t start, int count, REAL *RESTRICT q, const REAL *RESTRICT force, const uint64_t *keys)
 {
-    REAL noise[2 * BLOCK];
-    const struct program *program = w->program;
-    const REAL h = (REAL)program->number[0], sigma = (REAL)program->scale[0];
-    if (w->form == LINE) {
+    REAL noise[BLOCK];
+    const REAL h = (REAL)w->program->number[0], sigma = (REAL)w->program->scale[0];
+    for (int i = 0; i < count; i++)
+        q[i] = FMA(-h, force[i], q[i]);
+    if (w->program->noisy) {
+        NAME(normals)(keys[0], start, count, noise);
         for (int i = 0; i < count; i++)
-            q[i] = FMA(-h, force[i], q[i]);
-        if (program->noisy) {
-            NAME(normals)(keys[0], start, count, noise);
-            for (int i = 0; i < count; i++)
-                q[i] = FMA(sigma, noise[i], q[i]);
-        }
-        return;
+            q[i] = FMA(sigma, noise[i], q[i]);
     }
-    if (program->noisy)
+}
+
+/* The same on circles, with projection; unit and units as for the letters. */
+static inline void NAME(euler_on_circles)(
+    const struct weight *w, int64_t start, int count, REAL *RESTRICT q, const REAL *RESTRICT force, REAL unit,
+    const REAL *RESTRICT units, const uint64_t *keys)
+{
+    REAL noise[2 * BLOCK] = {0};
+    const REAL h = (REAL)w->program->number[0] * unit, sigma = (REAL)w->program->scale[0] * unit;
+    if (w->program->noisy)
         NAME(normals)(keys[0], 2 * start, 2 * (int64_t)count, noise);
-    else
-        memset(noise, 0, sizeof noise);
     for (int i = 0; i < count; i++) {
-        /* in units of the radius */
+        const REAL own = units ? units[i] : 1;
         REAL x, y;
         NAME(sine_and_cosine)(q[i], &x, &y);
-        x = FMA(FMA(-h, force[i], sigma * noise[2 * i]), unit[i], x);
-        y = FMA(sigma * noise[2 * i + 1], unit[i], y);
+        x += FMA(-h, force[i], sigma * own * noise[2 * i]);
+        y += sigma * own * noise[2 * i + 1];
         q[i] = NAME(angle_of)(x, y);
     }
 }
 
 /* Bring angles back to [-pi, pi] and write the weights that they stand for. */
-static inline void NAME(lower)(
-    int count, REAL *RESTRICT q, const REAL *RESTRICT radius, REAL *RESTRICT theta)
+static inline void NAME(lower)(int count, REAL *RESTRICT q, REAL r, REAL *RESTRICT theta)
 {
     if (NAME(all_within)(q, count, RIGHT_ANGLE))
         for (int i = 0; i < count; i++)
-            theta[i] = radius[i] * NAME(sine_near_zero)(q[i]);
+            theta[i] = r * NAME(sine_near_zero)(q[i]);
     else
         for (int i = 0; i < count; i++) {
             q[i] = NAME(wrapped)(q[i]);
-            theta[i] = radius[i] * NAME(sine)(q[i]);
+            theta[i] = r * NAME(sine)(q[i]);
         }
 }
 
-/* Move the elements from start to stop. */
-static void NAME(move_elements)(const struct weight *w, int64_t start, int64_t stop)
+/* Fetch what the next block reads. */
+static inline void NAME(fetch)(const void *from, int64_t at, int64_t stop)
 {
-    REAL theta_room[BLOCK], force_room[BLOCK], radius[BLOCK], unit[BLOCK];
+    const char *line = (const char *)((const REAL *)from + at);
+    for (int i = 0; from && at + BLOCK <= stop && i < BLOCK; i += 64 / (int)sizeof(REAL), line += 64)
+        __builtin_prefetch(line);
+}
+
+/* Move the elements of circles from start to stop. */
+static void NAME(move_angles)(const struct weight *w, int64_t start, int64_t stop)
+{
+    REAL theta_room[BLOCK], force_room[BLOCK], units_room[BLOCK];
     uint64_t keys[MOST_LETTERS];
+    const int whole = w->weight_type == FEW(FLOAT32, FLOAT64);
+    const REAL r = w->radii ? 1 : (REAL)w->radius, unit = 1 / r;
     draw_keys(w, keys);
-    const int circle = w->form == CIRCLE, whole = w->weight_type == FEW(FLOAT32, FLOAT64);
-    for (int i = 0; i < BLOCK; i++) {
-        radius[i] = circle ? (REAL)w->radius : 1;
-        unit[i] = 1 / radius[i];
-    }
     for (int64_t at = start; at < stop; at += BLOCK) {
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
-        REAL *theta = theta_room;
-        if (whole)
-            theta = (REAL *)w->weight + at;
-        else if (!circle || w->decay != 0)
+        REAL *q = (REAL *)w->position + at, *theta = whole ? (REAL *)w->weight + at : theta_room;
+        const REAL *units = NULL;
+        if (!whole && w->decay != 0)
             NAME(read)(w->weight, w->weight_type, at, count, theta_room);
-        if (w->radii) {
-            memcpy(radius, (const REAL *)w->radii + at, (size_t)count * sizeof(REAL));
-            for (int i = 0; i < count; i++)
-                unit[i] = 1 / radius[i];
-        }
         const REAL *force = NAME(force)(w, at, count, theta, force_room);
-        REAL *q = circle ? (REAL *)w->position + at : theta;
+        if (w->radii) {
+            for (int i = 0; i < count; i++) {
+                units_room[i] = 1 / ((const REAL *)w->radii)[at + i];
+                force_room[i] = force[i] * units_room[i];
+            }
+            units = units_room;
+            force = force_room;
+        }
         if (w->program->letters)
-            NAME(follow)(w, at, count, q, (REAL *)w->momentum + at, force, unit, keys);
+            NAME(follow)(w, at, count, q, (REAL *)w->momentum + at, force, unit, units, keys);
         else
-            NAME(euler)(w, at, count, q, force, unit, keys);
-        if (circle)
-            NAME(lower)(count, q, radius, theta);
+            NAME(euler_on_circles)(w, at, count, q, force, unit, units, keys);
+        NAME(lower)(count, q, r, theta);
+        if (w->radii)
+            NAME(scale)(count, theta, (const REAL *)w->radii + at);
         if (!whole)
             NAME(write)(w->weight, w->weight_type, at, count, theta);
+    }
+}
+
+/* Move the elements of lines from start to stop. */
+static void NAME(move_lines)(const struct weight *w, int64_t start, int64_t stop)
+{
+    REAL theta_room[BLOCK], force_room[BLOCK];
+    uint64_t keys[MOST_LETTERS];
+    const int whole = w->weight_type == FEW(FLOAT32, FLOAT64);
+    draw_keys(w, keys);
+    for (int64_t at = start; at < stop; at += BLOCK) {
+        const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
+        REAL *q = whole ? (REAL *)w->weight + at : theta_room;
+        if (!whole)
+            NAME(read)(w->weight, w->weight_type, at, count, theta_room);
+        const REAL *force = NAME(force)(w, at, count, q, force_room);
+        if (w->program->letters)
+            NAME(follow)(w, at, count, q, (REAL *)w->momentum + at, force, 1, NULL, keys);
+        else
+            NAME(euler_on_lines)(w, at, count, q, force, keys);
+        if (!whole)
+            NAME(write)(w->weight, w->weight_type, at, count, q);
     }
 }

@@ -22,7 +22,7 @@ static inline REAL NAME(wrapped)(REAL angle)
 {
     const REAL turn = (REAL)6.283185307179586476925, pi = (REAL)3.141592653589793238463;
     angle = FMA(-turn, NAME(nearest)(angle * (REAL)0.1591549430918953357689), angle);
-    angle = FMA(-turn, NAME(nearest)(angle * (REAL)0.1591549430918953357689), angle); /* after many turns */
+    /* after many turns what is left is rounding, of any size */
     angle = angle > pi ? pi : angle;
     return angle < -pi ? -pi : angle;
 }
@@ -145,40 +145,40 @@ static inline void NAME(sine_and_cosine)(REAL angle, REAL *sine, REAL *cosine)
     NAME(both)(y, (int32_t)n, sine, cosine);
 }
 
-/* Natural logarithm of a normal number. */
-static inline REAL NAME(logarithm)(REAL x)
+/* -2 log(x 2^-k) of a positive normal number x. */
+static inline REAL NAME(twice_minus_log)(REAL x, int k)
 {
     /* the significand between sqrt(1/2) and sqrt(2), and the exponent that goes with it, plus an offset */
     const BITS root = FEW(0x3f3504f3u, 0x3fe6a09e667f3bcdull), one = FEW(0x800000u, 0x10000000000000ull);
     BITS parts = NAME(bits_of)(x) - root + FEW(128, 1024) * one;
-    REAL exponent = (REAL)((int32_t)(parts / one) - FEW(128, 1024));
-    REAL m = NAME(of_bits)(parts % one + root);
-    REAL f = m - 1, rest;
+    REAL exponent = (REAL)((int32_t)(parts / one) - (FEW(128, 1024) + k));
+    REAL f = NAME(of_bits)(parts % one + root) - 1, z;
 #if DOUBLE
     /* log(1 + f) = 2 s + s^3 t(s^2) = f - s (f - s^2 t) with s = f / (2 + f) */
-    REAL s = f / (2 + f), z = s * s, t = 0.146164496850434074;
+    REAL s = f / (2 + f), t = 0.146164496850434074, rest;
+    z = s * s;
     t = FMA(t, z, 0.153317216005560411);
     t = FMA(t, z, 0.181828891252617221);
     t = FMA(t, z, 0.222222111347950799);
     t = FMA(t, z, 0.285714286259754849);
     t = FMA(t, z, 0.399999999998995045);
     t = FMA(t, z, 0.666666666666666969);
-    rest = s * FMA(z, t, -f);
-#else
-    /* log(1 + f) = f - f^2 / 2 + f^3 t(f): cheaper than a division */
-    REAL z = f * f, t = -0.0790274377239344096f;
-    t = FMA(t, f, 0.126223198492283764f);
-    t = FMA(t, f, -0.129981837636515291f);
-    t = FMA(t, f, 0.142144959239479628f);
-    t = FMA(t, f, -0.16641281463106393f);
-    t = FMA(t, f, 0.200010450941606803f);
-    t = FMA(t, f, -0.250003064225697946f);
-    t = FMA(t, f, 0.333333307281906765f);
-    rest = z * FMA(f, t, -0.5f);
-#endif
     /* log 2 in two parts, of which the first times the exponent is exact */
-    rest = FMA(exponent, FEW(-2.12194440e-4f, 1.90821492927058770002e-10), rest);
-    return FMA(exponent, FEW(0.693359375f, 6.93147180369123816490e-01), f + rest);
+    rest = FMA(exponent, 1.90821492927058770002e-10, s * FMA(z, t, -f));
+    return -2 * FMA(exponent, 6.93147180369123816490e-01, f + rest);
+#else
+    /* -2 log(1 + f) = -2 f + f^2 (1 + f t(f)) */
+    REAL t = 0.158054875447868819f;
+    t = FMA(t, f, -0.252446396984567528f);
+    t = FMA(t, f, 0.259963675273030582f);
+    t = FMA(t, f, -0.284289918478959256f);
+    t = FMA(t, f, 0.33282562926212786f);
+    t = FMA(t, f, -0.400020901883213606f);
+    t = FMA(t, f, 0.500006128451395892f);
+    t = FMA(t, f, -0.66666661456381353f);
+    z = f * f;
+    return FMA(exponent, -1.386294361119890619f, FMA(z, FMA(t, f, 1), -(f + f)));
+#endif
 }
 
 /* The angle of the point (x, y), 0 at the origin. */

@@ -37,16 +37,18 @@ static void move_unit(struct job *job, const struct weight *w, int64_t unit, voi
 {
     int64_t start, stop;
     stretch(w, unit - w->first_unit, &start, &stop);
-    if (w->form == SPHERE) {
-        if (w->state_type == FLOAT64)
-            move_rows_double(w, start / w->entries, stop / w->entries, (double *)room);
-        else
-            move_rows_float(w, start / w->entries, stop / w->entries, (float *)room);
-    } else if (w->state_type == FLOAT64) {
-        move_elements_double(w, start, stop);
-    } else {
-        move_elements_float(w, start, stop);
-    }
+    if (w->form == SPHERE && w->state_type == FLOAT64)
+        move_rows_double(w, start / w->entries, stop / w->entries, (double *)room);
+    else if (w->form == SPHERE)
+        move_rows_float(w, start / w->entries, stop / w->entries, (float *)room);
+    else if (w->form == CIRCLE && w->state_type == FLOAT64)
+        move_angles_double(w, start, stop);
+    else if (w->form == CIRCLE)
+        move_angles_float(w, start, stop);
+    else if (w->state_type == FLOAT64)
+        move_lines_double(w, start, stop);
+    else
+        move_lines_float(w, start, stop);
     job->findings[unit].checksum = checksum(w, start, stop);
 }
 

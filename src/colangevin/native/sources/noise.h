@@ -5,6 +5,7 @@
 static inline void NAME(pairs)(uint64_t key, uint64_t first, int count, REAL *RESTRICT out)
 {
     int32_t low[PAIRS], turn[PAIRS], quarters[PAIRS];
+    REAL radius[PAIRS];
     const uint64_t second = mixed(key + INCREMENT);
     uint64_t counter = first * INCREMENT + key;
     for (int i = 0; i < count; i++, counter += INCREMENT) {
@@ -17,13 +18,16 @@ static inline void NAME(pairs)(uint64_t key, uint64_t first, int count, REAL *RE
         quarters[i] = (int32_t)(shifted >> 30);
         turn[i] = (int32_t)(shifted & 0x3fffffff) - 0x20000000;
     }
+    /* Two loops, each with a shorter chain of results that wait for one another. */
     for (int i = 0; i < count; i++) {
-        REAL u = FMA((REAL)low[i], (REAL)0x1p-31, (REAL)0x1p-32);
-        REAL square = -2 * NAME(logarithm)(u), sine, cosine;
-        REAL radius = SQRT(square > 0 ? square : 0);
+        REAL square = NAME(twice_minus_log)((REAL)low[i] + (REAL)0.5, 31);
+        radius[i] = SQRT(square > 0 ? square : 0);
+    }
+    for (int i = 0; i < count; i++) {
+        REAL sine, cosine;
         NAME(both)((REAL)turn[i] * (REAL)1.462918079267159600919e-9, quarters[i], &sine, &cosine); /* 2 pi 2^-32 */
-        out[2 * i] = radius * cosine;
-        out[2 * i + 1] = radius * sine;
+        out[2 * i] = radius[i] * cosine;
+        out[2 * i + 1] = radius[i] * sine;
     }
 }
 
