@@ -1,6 +1,6 @@
 """Compile the native library. It needs a C compiler and nothing else: neither torch nor this package.
 
-``python src/colangevin/native/compile.py`` compiles it beside this file, which is what an installation does too.
+``python src/colangevin/native/compile.py`` compiles it beside this file. An installation does the same.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["LIBRARY", "CompileError", "compile_library", "fingerprint"]
+__all__ = ["LIBRARY", "CompileError", "compile_library", "find_compiler", "fingerprint"]
 
 SOURCES = Path(__file__).with_name("sources")
 #: where the library is looked for
@@ -52,7 +52,7 @@ def compile_library(target: Path = LIBRARY, flags: Sequence[str] = ()) -> Path:
     Raises:
         CompileError: naming the compiler and what it said.
     """
-    compiler = _compiler()
+    compiler = find_compiler()
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     variants = {"baseline": ()} | ({"avx2": _AVX2, "avx512": _AVX512} if x86 else {})
     library = [f'-DCOLANGEVIN_FINGERPRINT="{fingerprint()}"', *(["-DCOLANGEVIN_X86"] if x86 else [])]
@@ -76,8 +76,15 @@ def compile_library(target: Path = LIBRARY, flags: Sequence[str] = ()) -> Path:
     return target
 
 
-def _compiler() -> list[str]:
-    """The command of the C compiler: ``CC``, or the first that is found."""
+def find_compiler() -> list[str]:
+    """Look for a C compiler: the environment variable ``CC``, or the first of the usual names.
+
+    Returns:
+        Its command.
+
+    Raises:
+        CompileError: when there is none.
+    """
     if os.name == "nt":
         raise CompileError("on Windows there is no native library yet")
     named = shlex.split(os.environ.get("CC", ""))
