@@ -6,7 +6,6 @@
 import hashlib
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 import sys
@@ -89,7 +88,7 @@ def find_compiler() -> list[str]:
     """
     if os.name == "nt":
         raise CompileError("on Windows there is no native library yet")
-    named = shlex.split(os.environ.get("CC", ""))
+    named = os.environ.get("CC", "").split()
     candidates = [named] if named else [["cc"], ["gcc"], ["clang"]]
     for command in candidates:
         if shutil.which(command[0]):
@@ -112,7 +111,7 @@ def _run(commands: Sequence[Sequence[str]]) -> None:
             said, _ = process.communicate()
         if process.returncode and not failed:
             words = said.decode(errors="replace").strip()
-            failed = f"{shlex.join(command)} ended with {process.returncode}:\n{words}"
+            failed = f"{' '.join(command)} ended with {process.returncode}:\n{words}"
     if failed:
         raise CompileError(failed)
 
