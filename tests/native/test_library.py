@@ -184,3 +184,9 @@ def test_importing_the_package_does_not_load_it() -> None:
         "assert loaded is None or loaded._found.cache_info().currsize == 0"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("wish", ["0", "1", "baseline", "avx2", "avx512"])
+def test_the_documentation_names_what_the_environment_may_ask_for(wish: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "native.md").read_text(encoding="utf-8")
+    assert f"`{wish}`" in text
