@@ -1,6 +1,7 @@
 """The loader: what it refuses, in which words, and what the environment asks for."""
 
 import ctypes
+import re
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,7 @@ import torch
 import colangevin as cl
 from colangevin.native import library as loader
 from colangevin.native import tables
-from colangevin.native.compile import LIBRARY, fingerprint
+from colangevin.native.compile import LIBRARY, SOURCES, fingerprint
 from colangevin.native.library import ENVIRONMENT, Library, UnusableError, load
 
 STRUCTURES = (tables.Program, tables.Weight, tables.Finding, tables.Job)
@@ -50,21 +51,16 @@ def build(compiler: list[str], tmp_path: Path) -> Build:
 
 
 def words(hash_of_sources: str, sizes: list[int]) -> str:
-    """A library that has nothing but what the loader compares."""
-    return f"""
-    const char *colangevin_fingerprint(void) {{ return "{hash_of_sources}"; }}
-    long long colangevin_sizes(int which)
-    {{
-        const long long sizes[] = {{{", ".join(map(str, sizes))}}};
-        return sizes[which];
-    }}
-    void colangevin_begin(void *pool, int most) {{}}
-    const char *colangevin_variant(void) {{ return "none"; }}
-    void colangevin_plan(void) {{}}
-    void colangevin_look(void) {{}}
-    void colangevin_move(void) {{}}
-    void colangevin_normals(void) {{}}
-    """
+    """A library that has the functions of ours, but does nothing beyond what the loader compares."""
+    exported = re.findall(r"EXPORT .*?(colangevin_\w+)\(", (SOURCES / "library.c").read_text())
+    answers = {
+        "colangevin_fingerprint": f'return (long long)"{hash_of_sources}";',
+        "colangevin_sizes": f"return (const int[]){{{', '.join(map(str, sizes))}}}[which];",
+        "colangevin_variant": 'return (long long)"none";',
+    }
+    return "\n".join(
+        f"long long {name}(int which) {{ {answers.get(name, 'return which;')} }}" for name in exported
+    )
 
 
 def test_a_missing_file_is_not_broken(tmp_path: Path) -> None:

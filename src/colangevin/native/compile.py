@@ -1,6 +1,6 @@
 """Compile the native library. It needs a C compiler and nothing else: neither torch nor this package.
 
-``python src/colangevin/native/compile.py`` compiles it beside this file. An installation does the same.
+``python src/colangevin/native/compile.py`` compiles it beside this file, as an installation does.
 """
 
 import hashlib
