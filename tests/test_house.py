@@ -20,7 +20,8 @@ ALLOWED = {
     "constraints": {"errors", "sharded", "surroundings"},
     "dynamics": {"constraints", "errors"},
     "kernels": {"noise"},
-    "step": {"constraints", "dynamics", "kernels", "errors", "noise", "scratch", "surroundings"},
+    "native": set(),
+    "step": {"constraints", "dynamics", "kernels", "native", "errors", "noise", "surroundings"},
     "optim": {"constraints", "dynamics", "step", "errors", "noise", "sharded", "surroundings"},
 }
 

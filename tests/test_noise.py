@@ -9,6 +9,7 @@ from torch import Tensor
 
 import colangevin as cl
 from colangevin import noise
+from colangevin.native.library import library
 from tests.statistics import RATE, assert_law, assert_mean
 
 CPU = torch.device("cpu")
@@ -134,14 +135,6 @@ def test_an_element_does_not_depend_on_how_many_follow(count: int, dtype: torch.
     assert torch.equal(draw(5, 1, count=count, dtype=dtype), long[:count])
 
 
-@pytest.mark.parametrize("skip", [0, 2, 1000, 262_144, 262_146])
-def test_a_stretch_of_a_stream_can_be_drawn_alone(skip: int) -> None:
-    keys = [noise.stream(SEED, 5, i) for i in range(2)]
-    whole = noise.normal(keys, (300_001,), dtype=torch.float32, device=CPU)
-    part = noise.normal(keys, (777,), dtype=torch.float32, device=CPU, skip=skip)
-    assert torch.equal(part, whole[:, skip : skip + 777])
-
-
 def test_an_element_does_not_depend_on_the_shape_or_on_other_keys() -> None:
     keys = [noise.stream(SEED, 5, i) for i in range(5)]
     together = noise.normal(keys, (33, 1001), dtype=torch.float64, device=CPU)
@@ -167,6 +160,25 @@ def test_precisions_agree_to_float32_rounding() -> None:
     assert float(turn[square > 0].abs().max()) <= 4 * eps
 
 
+@pytest.mark.skipif(library() is None, reason="the native library is not compiled")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("count", [1, 2, 3, 255, 256, 257, 16_385, 100_003])
+def test_the_native_library_makes_the_same_numbers(
+    count: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the rounding of the angle, of size pi, which is multiplied by the radius."""
+    keys = [noise.stream(SEED, 5, i) for i in range(3)]
+    native = noise.normal(keys, (count,), dtype=dtype, device=CPU)
+    tensor = noise.normal(
+        torch.tensor([noise._signed(key) for key in keys]), (count,), dtype=dtype, device=CPU
+    )
+    assert torch.equal(native, tensor)
+    monkeypatch.setattr(noise, "library", lambda: None)
+    plain = noise.normal(keys, (count,), dtype=dtype, device=CPU)
+    radius = plain.abs().max().clamp_min(1.0)
+    assert float((native - plain).abs().max() / radius) <= 4 * torch.finfo(dtype).eps
+
+
 # ---- bits --------------------------------------------------------------------------------------------
 
 
@@ -181,6 +193,7 @@ def words(monkeypatch: pytest.MonkeyPatch) -> Tensor:
         return seen[-1].clone()
 
     monkeypatch.setattr(noise, "_finalise", listening)
+    monkeypatch.setattr(noise, "library", lambda: None)
     draw(8, 2, count=COUNT)
     return torch.cat(seen, dim=1).flatten()
 

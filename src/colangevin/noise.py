@@ -9,15 +9,13 @@ stream is added between the finaliser's two multiplications, so that no two stre
 The two halves of the 64 bits give elements :math:`2i` and :math:`2i + 1` by Box and Muller.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from colangevin.scratch import scratches
-from colangevin.surroundings import lasting
+from colangevin.native.library import library
 
 __all__ = ["FIRST_MULTIPLIER", "INCREMENT", "SECOND_MULTIPLIER", "normal", "stream", "streams"]
 
@@ -28,8 +26,8 @@ FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER = 0x94D049BB133111EB
 
 _MASK = (1 << 64) - 1
-# Pairs made at a time on the CPU: the some thirty passes over their 1 MB stay in the cache.
-_CHUNK = 1 << 17
+# Pairs made at a time on the CPU: the some thirty passes over them stay in the cache.
+_CHUNK = 1 << 14
 # Up to this many keys, Python's integers are faster than tensors.
 _FEW = 32
 
@@ -82,13 +80,7 @@ def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequen
 
 
 def normal(
-    keys: Sequence[int] | Tensor,
-    shape: Sequence[int],
-    *,
-    dtype: torch.dtype,
-    device: torch.device,
-    skip: int = 0,
-    out: Tensor | None = None,
+    keys: Sequence[int] | Tensor, shape: Sequence[int], *, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
     """Independent standard normal numbers, one tensor for each key.
 
@@ -97,16 +89,25 @@ def normal(
         shape: of each tensor.
         dtype: float32 or float64; both are made from the same bits.
         device: where the noise is made; values agree between devices to rounding.
-        skip: how many elements at the beginning of each stream to leave out, an even number.
-        out: memory for the result. It needs the elements of the shape, rounded up to an even number, for each
-            key.
 
     Returns:
         Noise of shape (len(keys), *shape).
     """
-    numel = math.prod(shape)
-    pairs = (numel + 1) // 2
-    rows = len(keys)
+    native, numel = library() if device.type == "cpu" else None, math.prod(shape)
+    if native is None:
+        made = _in_torch(keys, numel, dtype, device)
+    else:
+        made = torch.empty(len(keys), numel, dtype=dtype, device=device)
+        if not isinstance(keys, Tensor):
+            keys = torch.tensor([_signed(key & _MASK) for key in keys], dtype=torch.int64, device="cpu")
+        in_double, threads = dtype == torch.float64, torch.get_num_threads()
+        native.normals(keys.data_ptr(), len(keys), numel, in_double, made.data_ptr(), threads)
+    return made.reshape(len(keys), *shape)
+
+
+def _in_torch(keys: Sequence[int] | Tensor, numel: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The same by torch's own operations, on any device: a row for each key."""
+    pairs, rows = (numel + 1) // 2, len(keys)
     if isinstance(keys, Tensor):
         first: Tensor | int = keys.to(device).unsqueeze(1)
         second = _finalise(keys + _signed(INCREMENT)).to(device).unsqueeze(1)
@@ -115,39 +116,18 @@ def normal(
         mixed = [_signed(_mix((key + INCREMENT) & _MASK)) for key in keys]
         second = torch.tensor(mixed, dtype=torch.int64, device=device).unsqueeze(1)
     chunk = max(1, _CHUNK // max(1, rows)) if device.type == "cpu" else max(1, pairs)
-    counter = _counters(min(pairs, chunk), device)
-    half = torch.tensor(2.0**-32, dtype=dtype, device=device)
-    if out is None:
-        out = torch.empty(rows, 2 * pairs, dtype=dtype, device=device)
-    both = torch.view_as_complex(out.view(rows, pairs, 2))  # writes both numbers of a pair in one pass
+    out = torch.empty(rows, pairs, 2, dtype=dtype, device=device)
     for start in range(0, pairs, chunk):
-        count = min(pairs - start, chunk)
-        bits, shifted = scratches(("bits", "shifted"), (rows, count), torch.int64, device)
-        u, angle, cosine = scratches(("u", "angle", "cosine"), (rows, count), dtype, device)
-        ahead = _signed((start + skip // 2) * INCREMENT & _MASK)
-        torch.add(counter[:, :count], _wrapped(first, ahead), out=bits)
-        bits = _finalise(bits, second, shifted)
+        stop = min(pairs, start + chunk)
+        counters = torch.arange(start, stop, device=device).mul_(_signed(INCREMENT))
+        bits = _finalise(counters + first, second)
         # The radius takes 31 bits, which keeps u above 0 and ends the tail at 6.7 sigma. The angle takes 32.
-        u.copy_(torch.bitwise_and(bits, 0x7FFFFFFF, out=shifted))
-        angle.copy_(bits.bitwise_right_shift_(32)).mul_(math.tau * 2.0**-32)
-        radius = torch.add(half, u, alpha=2.0**-31, out=u).log_().mul_(-2).sqrt_()
-        torch.cos(angle, out=cosine).mul_(radius)
-        sine = angle.sin_().mul_(radius)
-        torch.complex(cosine, sine, out=both[:, start : start + count])
-    return out[:, :numel].reshape(rows, *shape)
-
-
-def _counters(count: int, device: torch.device) -> Tensor:
-    """The first counters times SplitMix64's increment. On the CPU they are made once."""
-    if device.type != "cpu" or count > _CHUNK:
-        return torch.arange(count, device=device).mul_(_signed(INCREMENT)).unsqueeze(0)
-    return _chunk_of_counters()[:, :count]
-
-
-@functools.cache
-@lasting
-def _chunk_of_counters() -> Tensor:
-    return torch.arange(_CHUNK, device="cpu").mul_(_signed(INCREMENT)).unsqueeze(0)
+        u = (bits & 0x7FFFFFFF).to(dtype).mul_(2.0**-31).add_(2.0**-32)
+        angle = bits.bitwise_right_shift_(32).to(dtype).mul_(math.tau * 2.0**-32)
+        radius = u.log_().mul_(-2).sqrt_()
+        torch.mul(radius, angle.cos(), out=out[:, start:stop, 0])
+        torch.mul(radius, angle.sin_(), out=out[:, start:stop, 1])
+    return out.view(rows, 2 * pairs)[:, :numel]
 
 
 def _column(words: Sequence[int], device: torch.device) -> Tensor | int:
@@ -156,21 +136,11 @@ def _column(words: Sequence[int], device: torch.device) -> Tensor | int:
     return signed[0] if len(signed) == 1 else torch.tensor(signed, device=device).unsqueeze(1)
 
 
-def _wrapped(first: Tensor | int, ahead: int) -> Tensor | int:
-    """The sum of two 64-bit words, which wraps around as in int64."""
-    return first + ahead if isinstance(first, Tensor) else _signed((first + ahead) & _MASK)
-
-
-def _finalise(z: Tensor, second: Tensor | None = None, shifted: Tensor | None = None) -> Tensor:
-    """SplitMix64's finaliser on int64 words, in place. A second key is added after the first product."""
-    second = torch.zeros((), dtype=z.dtype, device=z.device) if second is None else second
-    shifted = torch.empty_like(z) if shifted is None else shifted
-    torch.bitwise_right_shift(z, 30, out=shifted).bitwise_and_((1 << 34) - 1)
-    torch.add(second, z.bitwise_xor_(shifted), alpha=_signed(FIRST_MULTIPLIER), out=z)
-    torch.bitwise_right_shift(z, 27, out=shifted).bitwise_and_((1 << 37) - 1)
-    z.bitwise_xor_(shifted).mul_(_signed(SECOND_MULTIPLIER))
-    torch.bitwise_right_shift(z, 31, out=shifted).bitwise_and_((1 << 33) - 1)
-    return z.bitwise_xor_(shifted)
+def _finalise(z: Tensor, second: Tensor | int = 0) -> Tensor:
+    """SplitMix64's finaliser on int64 words. A second key is added after the first product."""
+    z = (z ^ ((z >> 30) & ((1 << 34) - 1))) * _signed(FIRST_MULTIPLIER) + second
+    z = (z ^ ((z >> 27) & ((1 << 37) - 1))) * _signed(SECOND_MULTIPLIER)
+    return z ^ ((z >> 31) & ((1 << 33) - 1))
 
 
 def _signed(word: int) -> int:

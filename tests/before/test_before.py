@@ -9,29 +9,28 @@ import torch
 from torch import Tensor
 
 import colangevin as cl
-from tests.before.write import DTYPES, FOLDER, OPTIMIZERS, build, collect, machine, read, saved, train
+from tests.before.write import DTYPES, FOLDER, OPTIMIZERS, build, collect, read, saved, train
+
+# The native library has other sines than the version that wrote these, and sums rows in another order. A
+# weight in half precision may then be rounded the other way.
+TOLERANCES = {torch.float64: 1e-14, torch.float32: 4e-6, torch.bfloat16: 2**-7, torch.float16: 2**-10}
 
 
-def assert_same(ours: Any, theirs: Any, *, exact: bool, path: str = "") -> None:
-    """Bit for bit on a machine like the one that wrote them, elsewhere up to the rounding of its sines."""
+def assert_same(ours: Any, theirs: Any, path: str = "") -> None:
+    """Up to rounding."""
     if isinstance(theirs, Tensor):
         assert ours.dtype == theirs.dtype, path
         assert ours.shape == theirs.shape, path
-        if exact:
-            assert torch.equal(ours, theirs), f"{path}: differs by {(ours - theirs).abs().max():.3g}"
-        else:
-            tolerance = (
-                1e-12 if theirs.dtype == torch.float64 else 1e-2 if theirs.dtype == torch.bfloat16 else 1e-4
-            )
-            torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+        tolerance = TOLERANCES.get(theirs.dtype, 0)
+        torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
     elif isinstance(theirs, dict):
         assert ours.keys() == theirs.keys(), path
         for key in theirs:
-            assert_same(ours[key], theirs[key], exact=exact, path=f"{path}[{key!r}]")
+            assert_same(ours[key], theirs[key], f"{path}[{key!r}]")
     elif isinstance(theirs, list):
         assert len(ours) == len(theirs), path
         for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            assert_same(one, other, exact=exact, path=f"{path}[{i}]")
+            assert_same(one, other, f"{path}[{i}]")
     else:
         assert ours == theirs, path
 
@@ -45,7 +44,7 @@ def test_a_run_goes_on(optimizer: str, case: str) -> None:
     model.load_state_dict(stored["middle"]["model"])
     optim.load_state_dict(stored["middle"]["optimizer"])
     train(model, optim, 3)
-    assert_same(saved(model, optim), stored["end"], exact=file["machine"] == machine())
+    assert_same(saved(model, optim), stored["end"])
 
 
 def test_samples_are_read_and_collected_on(tmp_path: Path) -> None:
@@ -58,7 +57,7 @@ def test_samples_are_read_and_collected_on(tmp_path: Path) -> None:
     samples = cl.Samples.load(tmp_path / "samples", model)
     samples.load_state_dict(middle["samples"])
     assert len(samples) == 2
-    assert_same(samples[1], middle["model"], exact=True)
+    assert_same(samples[1], middle["model"])
     collect(model, optim, samples, 3)
     assert len(samples) == 3
-    assert_same(saved(model, optim), end, exact=file["machine"] == machine())
+    assert_same(saved(model, optim), end)

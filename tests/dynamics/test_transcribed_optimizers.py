@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 import colangevin as cl
+from colangevin.step import plan
+from colangevin.step.native.eligible import native
 from tests.dynamics.transcribed_cases import CASES, CLOSED_FORMS, Case, Variables, normal, orthogonal_case
 from tests.dynamics.transcribed_steps import (
     GAMMA,
@@ -25,25 +27,17 @@ def given_noise(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """A queue of the noise that the optimizers draw next, one tensor for each key."""
     queue: list[Tensor] = []
 
-    def take(
-        keys: list[int],
-        shape: tuple[int, ...],
-        *,
-        dtype: torch.dtype,
-        device: torch.device,
-        skip: int = 0,
-        out: Tensor | None = None,
-    ) -> Tensor:
+    def take(keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device) -> Tensor:
         drawn = torch.stack([queue.pop(0) for _ in keys])
-        assert skip == 0
-        if len(shape) == 1:  # the optimizer handles this weight as one flat vector
-            drawn = drawn.flatten(1)
         assert drawn.shape == (len(keys), *shape)
         assert (drawn.dtype, drawn.device) == (dtype, device)
         return drawn
 
     monkeypatch.setattr("colangevin.step.plain.normal", take)
-    monkeypatch.setattr("colangevin.step.block_noise.normal", take)
+    # the native library draws its own, so it is here only where there is none
+    monkeypatch.setattr(
+        plan, "native", lambda entry, dynamics: not dynamics.noisy and native(entry, dynamics)
+    )
     return queue
 
 

@@ -205,7 +205,7 @@ def test_replicas_are_moved_apart(monkeypatch, device, method, own):
                 for weight in weights:
                     weight.grad = torch.full_like(weight, 0.1)
                 optimizer.step()
-            assert bool(optimizer._plan.looked_at) != fuse
+            assert bool(optimizer._plan.hosted) != fuse
             results.append([weight.detach() for weight in weights])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, rtol=0, atol=3e-5)

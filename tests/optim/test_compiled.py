@@ -1,10 +1,9 @@
-"""A compiled step is the step: ``torch.compile(optimizer.step)`` without errors, surprises or new graphs."""
+"""A compiled step is the step: ``torch.compile(optimizer.step)`` calls it and traces nothing of it."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from torch import nn
 from torch._dynamo.utils import counters
 
 import colangevin as cl
@@ -48,38 +47,18 @@ def test_compiled_step_equals_the_eager_one(optimizer: str, constraint: str) -> 
     for _ in range(3):
         train_by(step, problem, opt)
     train(plain, plain_opt, 3)
-    torch.testing.assert_close(problem.state_dict(), plain.state_dict(), rtol=1e-5, atol=1e-6)
-    assert graphs() >= 1
+    assert_identical(problem.state_dict(), plain.state_dict())
 
 
-def test_all_elementwise_groups_are_one_graph_whatever_lr_does() -> None:
+def test_a_schedule_compiles_nothing_anew() -> None:
     problem, opt = start(by_id("colud-OBA"), by_id("circle"))
-    plain, plain_opt = start(by_id("colud-OBA"), by_id("circle"))
-    schedule, plain_schedule = (
-        torch.optim.lr_scheduler.ExponentialLR(each, 0.9) for each in (opt, plain_opt)
-    )
+    schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)
     step, seen = compiled(opt), []
     for _ in range(6):
         train_by(step, problem, opt)
-        train(plain, plain_opt, 1)
         schedule.step()
-        plain_schedule.step()
         seen.append(graphs())
-    assert seen[0] == 1  # circle and free
-    assert seen[1] <= 2  # once more, with lr as an argument
     assert seen[2:] == [seen[1]] * 4
-    torch.testing.assert_close(problem.state_dict(), plain.state_dict(), rtol=1e-5, atol=1e-6)
-
-
-def test_many_parameters_of_a_group_are_one_graph() -> None:
-    weights = [nn.Parameter(torch.full((n,), 0.1)) for n in (3, 4, 5)]
-    opt = cl.ConstrainedSGD([{"params": weights, "constraint": cl.Circle(1.0)}], 0.1, momentum=0.9)
-    step = compiled(opt)
-    for _ in range(2):
-        for weight in weights:
-            weight.grad = torch.ones_like(weight)
-        step()
-    assert graphs() == 1
 
 
 def test_nan_gradient_raises_before_anything_changes() -> None:

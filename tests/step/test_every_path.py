@@ -1,7 +1,7 @@
 """A manifold moves alike on every path: what a subclass changes is seen by all of them, or by none.
 
 A fast path works from a manifold's form and asks none of its methods. So a class that changes a method and
-kept the form would move one way in plain torch and another in blocks.
+kept the form would move one way in plain torch and another natively.
 """
 
 from typing import Any
@@ -18,8 +18,8 @@ from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.orthogonal import Frames
 from colangevin.constraints.sphere import Balls, Spheres
 from colangevin.step import plan
-from colangevin.step.blocks import Blocks
 from colangevin.step.fused import eligible
+from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
 
 OPTIMIZERS = {
@@ -84,7 +84,7 @@ def test_what_a_subclass_changes_is_changed_on_every_path(
     ours: cl.Constraint, theirs: cl.Constraint, optimizer: str
 ) -> None:
     fast, opt = run(ours, optimizer, contiguous=True)
-    assert isinstance(opt._plan.movers[0], Blocks)
+    assert isinstance(opt._plan.movers[0], Native)
     plain, opt = run(ours, optimizer, contiguous=False)
     assert isinstance(opt._plan.movers[0], Plain)
     torch.testing.assert_close(fast, plain, rtol=1e-12, atol=1e-12)
@@ -99,7 +99,7 @@ def test_what_a_subclass_changes_is_changed_on_every_path(
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_form_that_lies_is_found(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A form of another radius: blocks and plain torch then differ, as the test above would see."""
+    """A form of another radius: both paths then differ, as the test above would see."""
     monkeypatch.setattr(Angles, "form", property(lambda self: ElementwiseForm(cl.Circle(2.0).radii)))
     fast, _ = run(cl.Circle(1.0), optimizer, contiguous=True)
     plain, _ = run(cl.Circle(1.0), optimizer, contiguous=False)
@@ -119,7 +119,7 @@ def test_a_form_is_not_inherited(kind: type[Manifold]) -> None:
 def test_who_has_no_form_takes_the_path_that_always_works() -> None:
     _, opt = run(LouderCircle(1.0), "OBA", contiguous=True)
     assert [type(mover) for mover in opt._plan.movers] == [Plain]
-    assert not plan.walkable(opt._plan.entries[0])
+    assert not plan.native(opt._plan.entries[0], opt._plan.dynamics[0])
 
 
 class Heir(Frames):

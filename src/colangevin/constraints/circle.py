@@ -12,7 +12,6 @@ from colangevin.constraints.constraint import Constraint
 from colangevin.constraints.forms import ElementwiseForm
 from colangevin.constraints.radius import Radius, rounded_up
 from colangevin.constraints.stacks import largest_per_copy, per_copy, plus, ratio
-from colangevin.constraints.trigonometry import cosine, sine
 from colangevin.errors import ConstraintError, label
 
 __all__ = ["Circle"]
@@ -58,7 +57,7 @@ class Angles(Metric, Curvature):
         return torch.where(near.cos() < 0, torch.copysign(beta.new_tensor(math.pi), beta) - beta, beta)
 
     def lower(self, q: Tensor) -> Tensor:
-        return sine(q) * self._r(q)
+        return q.sin() * self._r(q)
 
     def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
         stored = self.lower(q)
@@ -98,7 +97,7 @@ class Angles(Metric, Curvature):
     # ---- metric and curvature --------------------------------------------------------------------
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return cosine(q) * grad * (1 / self._r(q))  # xi G / r^2
+        return q.cos() * grad * (1 / self._r(q))  # xi G / r^2
 
     def white(self, q: Tensor, noise: Tensor) -> Tensor:
         return noise / self._r(q)

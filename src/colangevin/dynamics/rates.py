@@ -31,6 +31,7 @@ __all__ = [
     "over_copies",
     "sgd_rates",
     "sqrt",
+    "stamp",
     "varies",
 ]
 
@@ -50,6 +51,11 @@ def host(value: Scalar) -> Scalar:
 def largest(value: Scalar) -> float:
     """The number, or the largest of the copies' numbers."""
     return float(value.max() if isinstance(value, Tensor) else value)
+
+
+def stamp(value: Scalar) -> tuple[object, ...]:
+    """What changes when a number does, without reading it."""
+    return (id(value), value._version) if isinstance(value, Tensor) else (value,)
 
 
 def factor(rate: Scalar, stack: Tensor) -> tuple[float, Tensor]:

@@ -20,7 +20,8 @@ SOURCES = Path(__file__).with_name("sources")
 LIBRARY = Path(__file__).with_name("colangevin_native.so")
 
 # No flag here changes what NaN, Inf or a signed zero do: errno and traps are all that is given up.
-_FLAGS = ("-std=c11", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
+_ARITHMETIC = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
+_FLAGS = ("-std=c11", "-O3", "-fPIC", "-fvisibility=hidden", "-Wno-psabi", *_ARITHMETIC)
 _AVX2 = ("-mavx2", "-mfma")
 _AVX512 = (*_AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512")
 _SECONDS = 600  # after which a compiler has hung

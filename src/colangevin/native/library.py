@@ -68,7 +68,7 @@ class Library:
             function.argtypes, function.restype = [job], result
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
-        self.normals.argtypes = [address, word, word, word, ctypes.c_int, address, word]
+        self.normals.argtypes = [address, word, word, ctypes.c_int, address, word]
         self.normals.restype = None
 
 

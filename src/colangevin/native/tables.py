@@ -61,7 +61,7 @@ class Job(Structure):
     """All weights of a call."""
 
     _fields_: ClassVar = [
-        ("weights", POINTER(Weight)),
+        ("weights", POINTER(POINTER(Weight))),
         ("findings", POINTER(Finding)),
         ("room", c_void_p),
         *((name, c_int64) for name in ("room_bytes", "count", "units", "threads")),

@@ -21,7 +21,6 @@ from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.undo import Undo
 from colangevin.step.gradients import check_gradients
 from colangevin.step.hosted import remember
-from colangevin.step.mover import Traceable
 from colangevin.step.plan import Plan
 from colangevin.surroundings import full_precision, lasting, untraced
 
@@ -214,66 +213,30 @@ class ConstrainedOptimizer(Optimizer):
             self.state[entry.parameter] = entry.state
         remember(active)
 
-    def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
-        """Run one segment of every group's splitting: check all, then compute, then write."""
-        if torch.compiler.is_compiling():
-            self._traced(dynamics, segment)
-        else:
-            self._move(dynamics, segment, compiling=False)
-
-    @full_precision
-    @lasting
-    def _traced(self, dynamics: list[Dynamics], segment: int) -> None:
-        """The same for a compiler, which traces the arithmetic of some movers and calls the rest."""
-        # the compiler only traces a function that names torch itself
-        compiling = torch.compiler.is_compiling()
-        for mover, numbers, operands in self._move(dynamics, segment, compiling=compiling):
-            mover.move(numbers, operands)
-        self._finish()
-
     @untraced
     @full_precision
     @lasting
-    def _move(
-        self, dynamics: list[Dynamics], segment: int, *, compiling: bool
-    ) -> list[tuple[Traceable, Any, Any]]:
-        """Move everything through a segment, but for the pieces that a compiler is to trace.
-
-        Returns:
-            Those pieces, with the movers that are to do them; none without a compiler.
-        """
+    def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
+        """Run one segment of every group's splitting: check all, then compute, then write."""
         plan = self._plan_for(dynamics, segment)
         for mover in plan.watching:
             mover.check()
-        if plan.looked_at:
-            check_gradients(plan.looked_at, dynamics)
+        doubtful = [entry for mover in plan.hosted for entry in mover.doubtful(dynamics, segment)]
+        if doubtful:
+            check_gradients(doubtful, dynamics)
         for entry in plan.edited():
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
         if plan.noisy:
             self._draw_seed()
         with solves.counting(self) if self in solves.watchers else nullcontext():
             for mover in plan.movers:
-                mover.prepare(dynamics, segment, compiling=compiling)
+                mover.prepare(dynamics, segment)
             if self._apart:
                 for entry in plan.active:
                     self.state[entry.parameter] = entry.state
-            left: list[tuple[Traceable, Any, Any]] = []
             for mover in plan.movers:
-                if compiling and isinstance(mover, Traceable):
-                    left += [(mover, numbers, operands) for numbers, operands in mover.pieces()]
-                else:
-                    mover.advance()
-        if not compiling:
-            for mover in plan.movers:
-                mover.finish()
-        return left
-
-    @untraced
-    @full_precision
-    def _finish(self) -> None:
-        """Complete a segment that a compiler has traced."""
-        assert self._plan is not None
-        for mover in self._plan.movers:
+                mover.advance()
+        for mover in plan.movers:
             mover.finish()
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:

@@ -13,7 +13,9 @@ from colangevin.errors import ConstraintError, label
 
 __all__ = ["Entry", "state_shape"]
 
-_LONG_ROW = 64  # entries from which on a row is worth padding
+# Entries of a row of the state, with slack, from which on it is padded: to multiples of 16 bytes for the loads
+# of CUDA, and of 64 bytes for the cache lines of a CPU.
+_LONG_ROW, _VERY_LONG_ROW = 64, 256
 # Largest violation that a step leaves, in units of the dtype's rounding: |Q^T Q - I| is 20 at 1024 x 256.
 _SETTLED = 512.0
 
@@ -52,10 +54,12 @@ class Entry:
         self.dtype = state_dtype(parameter.dtype)
         self.numel = parameter.numel()
         self.grad: Tensor | Any = parameter.grad
-        #: of the parameter after its last step; see :mod:`colangevin.step.written`
+        #: of the parameter after its last step; see :mod:`colangevin.step.hosted`
         self.stamp: tuple[int, int] | None = None
         self.sums: tuple[Tensor, ...] = ()
         self.untouched = False
+        #: what the native library knows of it, from its first step there on
+        self.rows: Any = None
         self._configuration_shape: tuple[int, ...] | None = None
         self._state_shape: tuple[int, ...] | None = None
 
@@ -198,8 +202,7 @@ class Entry:
         """Zeros for a tensor of the state.
 
         They have the parameter's shape and memory format where q has as many entries, so that both can be
-        walked through together. With slack they have the shape of q, and long rows are padded so that each
-        begins at a multiple of 16 bytes.
+        walked through together. With slack they have the shape of q, and long rows are padded.
 
         Returns:
             The tensor.
@@ -207,7 +210,8 @@ class Entry:
         shape = self.state_shape
         if shape == tuple(self.parameter.shape):
             return torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
-        length = shape[-1] if shape[-1] < _LONG_ROW else -(-shape[-1] // 4) * 4
+        multiple = 1 if shape[-1] < _LONG_ROW else 4 if shape[-1] < _VERY_LONG_ROW else 16
+        length = -(-shape[-1] // multiple) * multiple
         room = torch.zeros(*shape[:-1], length, dtype=self.dtype, device=self.parameter.device)
         return room[..., : shape[-1]]
 

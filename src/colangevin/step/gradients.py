@@ -10,7 +10,7 @@ from colangevin.dynamics import Dynamics
 from colangevin.errors import NonFiniteError
 from colangevin.step.entry import Entry
 
-__all__ = ["check_gradients"]
+__all__ = ["check_gradients", "largest_norm"]
 
 
 def check_gradients(entries: Sequence[Entry], dynamics: Sequence[Dynamics]) -> None:
@@ -34,13 +34,28 @@ def check_gradients(entries: Sequence[Entry], dynamics: Sequence[Dynamics]) -> N
             "Skip the batch, clip the gradient, or use torch.amp.GradScaler."
         )
     for entry, norm in zip(entries, norms, strict=True):
-        # The fourth root leaves room for Gram matrices of Gram matrices. A kick of that size has long lost
-        # its meaning on a manifold of size 1. Free parameters follow SGD wherever it goes.
-        limit = torch.finfo(entry.dtype).max
-        kick = max(dynamics[entry.group_index].on_host.largest_kick, limit**-0.7)
-        bound = limit**0.25 / kick * min(1.0, entry.smallest_length)
-        if norm > bound and not entry.manifold.free:
+        bound = largest_norm(entry, dynamics[entry.group_index])
+        if bound < norm and not entry.manifold.free:
             entry.grad = entry.grad.to(entry.dtype).clamp(-bound, bound)
+
+
+def largest_norm(entry: Entry, dynamics: Dynamics) -> float:
+    """The norm up to which a gradient is taken as it is, if it is finite.
+
+    Args:
+        entry: a parameter.
+        dynamics: of its group.
+
+    Returns:
+        The bound. Free parameters follow SGD wherever it goes.
+    """
+    limit = torch.finfo(entry.dtype).max
+    if entry.manifold.free:
+        return limit
+    # The fourth root leaves room for Gram matrices of Gram matrices. A kick of that size has long lost its
+    # meaning on a manifold of size 1.
+    kick = max(dynamics.on_host.largest_kick, limit**-0.7)
+    return float(limit**0.25 / kick * min(1.0, entry.smallest_length))
 
 
 def _host_values(scalars: Sequence[Tensor]) -> list[float]:

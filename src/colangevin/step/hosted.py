@@ -1,8 +1,7 @@
 """Movers whose parameters the host looks at: whether anybody else wrote them, and how many steps they took.
 
 torch counts most writes in a tensor's version. A write through ``.data`` is not counted. On the CPU it shows
-in a checksum, which costs a pass over memory. Large circle weights, whose step is only a few passes, are
-sampled: 32 of every 256 elements. On a device there is no checksum.
+in a checksum, which costs a pass over memory. On a device there is no checksum.
 """
 
 from collections.abc import Sequence
@@ -11,19 +10,16 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import ElementwiseForm
+from colangevin.dynamics import Dynamics
 from colangevin.step.entry import Entry
 from colangevin.step.mover import Mover
 from colangevin.surroundings import lasting
 
 __all__ = ["Hosted", "remember"]
 
-# A row of this many elements is summed against one ramp, and so many of the row's first elements enter the
-# sum. 4096: few enough that rounding hides no edit of a single element by more than about 1e-5 of the largest
-# in float32, and enough for the sums to cost no more than reading the weight.
-_DENSE, _SPARSE = (4096, 4096), (256, 32)
-# Elements from which on a circle weight is sampled.
-_LARGE = 1 << 16
+# So many elements are summed against one ramp: few enough that rounding hides no edit of a single element by
+# more than about 1e-5 of the largest in float32, and enough for the sums to cost little more than reading.
+_ROW = 4096
 
 
 class Hosted(Mover):
@@ -31,6 +27,9 @@ class Hosted(Mover):
 
     #: whether the segment that was prepared completes a step
     completes: bool
+
+    def doubtful(self, dynamics: Sequence[Dynamics], segment: int) -> list[Entry]:
+        return self.entries
 
     def edited(self) -> list[Entry]:
         for entry in self.entries:
@@ -62,14 +61,10 @@ def _checksum(entry: Entry) -> tuple[Tensor, ...]:
     """Sums over a weight that see its values, their signs and their order, in one pass."""
     if entry.parameter.device.type != "cpu" or entry.manifold.free:
         return ()
-    sampled = entry.numel > _LARGE and isinstance(entry.form, ElementwiseForm)
-    row, summed = _SPARSE if sampled else _DENSE
     flat = entry.parameter.detach().reshape(-1).to(entry.dtype)
-    if entry.numel < row:
-        return (flat.dot(_ramp(entry.numel, flat.dtype)),)
-    whole = entry.numel // row * row
+    whole = entry.numel // _ROW * _ROW
     last = flat[whole:].dot(_ramp(entry.numel - whole, flat.dtype))
-    return flat[:whole].view(-1, row)[:, :summed].mv(_ramp(summed, flat.dtype)), last
+    return (flat[:whole].view(-1, _ROW).mv(_ramp(_ROW, flat.dtype)), last) if whole else (last,)
 
 
 @lru_cache(maxsize=256)

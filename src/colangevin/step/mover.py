@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from colangevin.dynamics import Dynamics
 from colangevin.step.entry import Entry
 
-__all__ = ["Mover", "Traceable"]
+__all__ = ["Mover"]
 
 
 class Mover(ABC):
@@ -30,18 +30,29 @@ class Mover(ABC):
         """Raise what earlier steps have left to be said; called where the step itself watches gradients."""
         return
 
+    def doubtful(self, dynamics: Sequence[Dynamics], segment: int) -> list[Entry]:
+        """The entries whose gradients the host has to look at: they may hold NaN or Inf, or be too large.
+
+        Args:
+            dynamics: of every group of the optimizer.
+            segment: of the step.
+
+        Returns:
+            The entries; none where the step itself watches gradients.
+        """
+        return []
+
     @abstractmethod
     def edited(self) -> list[Entry]:
         """The entries whose parameter was written by others since the last step, as far as one can tell."""
 
     @abstractmethod
-    def prepare(self, dynamics: Sequence[Dynamics], segment: int, *, compiling: bool) -> None:
+    def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
         """Make the state that a step needs, and everything that may raise; no weight and no momentum changes.
 
         Args:
             dynamics: of every group of the optimizer.
             segment: of the step.
-            compiling: whether a compiler traces what a :class:`Traceable` does next.
         """
 
     @abstractmethod
@@ -51,15 +62,3 @@ class Mover(ABC):
     @abstractmethod
     def finish(self) -> None:
         """Complete what :meth:`advance` began: step counts, and what tells a later edit."""
-
-
-class Traceable(ABC):
-    """A mover whose arithmetic a compiler can trace, in the place of :meth:`Mover.advance`."""
-
-    @abstractmethod
-    def pieces(self) -> list[tuple[Any, Any]]:
-        """What there is to do, as arguments of :meth:`move`."""
-
-    @abstractmethod
-    def move(self, numbers: Any, operands: Any) -> None:
-        """Do one of the :meth:`pieces`: tensor arithmetic alone."""

@@ -26,7 +26,7 @@ class Plain(Hosted):
         self.manifold = entries[0].manifold
         self._result: tuple[Tensor, Tensor | None] | None = None
 
-    def prepare(self, dynamics: Sequence[Dynamics], segment: int, *, compiling: bool) -> None:
+    def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
         self._dynamics = dynamics[self.entries[0].group_index].on_host
         self._segment = segment
         self.completes = segment == self._dynamics.segments - 1

@@ -8,11 +8,12 @@ import torch
 from colangevin.constraints.dtypes import check_dtype
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
-from colangevin.step.blocks import Blocks, walkable
 from colangevin.step.entry import Entry
 from colangevin.step.fused.eligible import family
 from colangevin.step.fused.families import fused_mover
 from colangevin.step.mover import Mover
+from colangevin.step.native.eligible import native
+from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
 
 __all__ = ["Plan"]
@@ -20,8 +21,8 @@ __all__ = ["Plan"]
 # Elements of a matrix beyond which a batched product on the CPU gains nothing over one a matrix.
 _WORTH_STACKING = 1 << 14
 
-#: dtype of a gradient, and its strides unless it is contiguous; None when there is none
-Layout = tuple[torch.dtype, bool | tuple[int, ...]] | None
+#: dtype of a gradient, its strides unless it is contiguous, and whether torch negates it when it is read
+Layout = tuple[torch.dtype, bool | tuple[int, ...], bool] | None
 
 
 class Plan:
@@ -51,9 +52,9 @@ class Plan:
         for entry in self.active:
             _check_gradient(entry)
         self.movers = _movers(self.active, dynamics)
-        #: those that look at gradients themselves, and what the host looks at before a step
+        #: those that look at gradients during a step, and those that do before it
         self.watching = [mover for mover in self.movers if mover.watches]
-        self.looked_at = [entry for mover in self.movers if not mover.watches for entry in mover.entries]
+        self.hosted = [mover for mover in self.movers if not mover.watches]
 
     def fits(self, entries: list[Entry], dynamics: list[Dynamics], segment: int) -> bool:
         """Whether a new plan would be the same. Rates may differ; what decides the paths may not."""
@@ -71,18 +72,18 @@ def _movers(entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
     first = _first_alike(dynamics)
     plain: dict[object, list[Entry]] = {}
     fused: dict[object, list[Entry]] = {}
-    walked: dict[object, list[Entry]] = {}
+    natively: dict[object, list[Entry]] = {}
     for entry in entries:
         mine = dynamics[entry.group_index]
         kind = family(entry, mine)
         if kind is not None:
             fused.setdefault(kind, []).append(entry)
-        elif walkable(entry) and not (entry.varies or mine.varies):
-            walked.setdefault((entry.group_index, entry.parameter.dtype), []).append(entry)
+        elif native(entry, mine):
+            natively.setdefault(None, []).append(entry)
         else:
             plain.setdefault(_stacked_with(entry, first), []).append(entry)
     make: list[tuple[Callable[[list[Entry]], Mover], dict[object, list[Entry]]]]
-    make = [(Plain, plain), (fused_mover, fused), (Blocks, walked)]
+    make = [(Plain, plain), (fused_mover, fused), (Native, natively)]
     return [mover(members) for mover, families in make for members in families.values()]
 
 
@@ -107,7 +108,9 @@ def _check_gradient(entry: Entry) -> None:
 def _layouts(entries: list[Entry]) -> list[Layout]:
     """How gradients lie in memory."""
     return [
-        None if (grad := entry.grad) is None else (grad.dtype, grad.is_contiguous() or grad.stride())
+        None
+        if (grad := entry.grad) is None
+        else (grad.dtype, grad.is_contiguous() or grad.stride(), grad.is_neg())
         for entry in entries
     ]
 

@@ -21,8 +21,8 @@ static inline REAL NAME(nearest)(REAL x)
 static inline REAL NAME(wrapped)(REAL angle)
 {
     const REAL turn = (REAL)6.283185307179586476925, pi = (REAL)3.141592653589793238463;
-    angle -= turn * NAME(nearest)(angle * (REAL)0.1591549430918953357689);
-    angle -= turn * NAME(nearest)(angle * (REAL)0.1591549430918953357689); /* of many turns the first rounds */
+    angle = FMA(-turn, NAME(nearest)(angle * (REAL)0.1591549430918953357689), angle);
+    angle = FMA(-turn, NAME(nearest)(angle * (REAL)0.1591549430918953357689), angle); /* after many turns */
     angle = angle > pi ? pi : angle;
     return angle < -pi ? -pi : angle;
 }
@@ -33,20 +33,43 @@ static inline REAL NAME(sine_near_zero)(REAL y)
     REAL z = y * y;
 #if DOUBLE
     REAL s = 2.73144476698639934e-15;
-    s = s * z - 7.64397029679857205e-13;
-    s = s * z + 1.60589773124640876e-10;
-    s = s * z - 2.50521076169961829e-8;
-    s = s * z + 2.75573192191632334e-6;
-    s = s * z - 1.98412698412549738e-4;
-    s = s * z + 8.33333333333331587e-3;
-    s = s * z - 1.66666666666666666e-1;
+    s = FMA(s, z, -7.64397029679857205e-13);
+    s = FMA(s, z, 1.60589773124640876e-10);
+    s = FMA(s, z, -2.50521076169961829e-8);
+    s = FMA(s, z, 2.75573192191632334e-6);
+    s = FMA(s, z, -1.98412698412549738e-4);
+    s = FMA(s, z, 8.33333333333331587e-3);
+    s = FMA(s, z, -1.66666666666666666e-1);
 #else
     REAL s = 2.605780446190e-6f;
-    s = s * z - 1.980960280338e-4f;
-    s = s * z + 8.333066244500e-3f;
-    s = s * z - 1.666665955035e-1f;
+    s = FMA(s, z, -1.980960280338e-4f);
+    s = FMA(s, z, 8.333066244500e-3f);
+    s = FMA(s, z, -1.666665955035e-1f);
 #endif
-    return y + y * (z * s);
+    return FMA(y, z * s, y);
+}
+
+/* Cosine up to a right angle. */
+static inline REAL NAME(cosine_near_zero)(REAL y)
+{
+    REAL z = y * y;
+#if DOUBLE
+    REAL c = -1.52186383692435746e-16;
+    c = FMA(c, z, 4.77787792524584555e-14);
+    c = FMA(c, z, -1.1470712272749466e-11);
+    c = FMA(c, z, 2.08767566028754643e-9);
+    c = FMA(c, z, -2.75573192215695618e-7);
+    c = FMA(c, z, 2.48015873015798521e-5);
+    c = FMA(c, z, -1.38888888888888801e-3);
+    c = FMA(c, z, 4.16666666666666666e-2);
+    return FMA(z * z, c, FMA(-0.5, z, 1));
+#else
+    REAL c = 2.319438518730e-5f;
+    c = FMA(c, z, -1.385592712955e-3f);
+    c = FMA(c, z, 4.166398944795e-2f);
+    c = FMA(c, z, -4.999993229281e-1f);
+    return FMA(c, z, 1);
+#endif
 }
 
 /* Sine of an angle in [-pi, pi]. */
@@ -68,45 +91,58 @@ static inline REAL NAME(cosine)(REAL angle)
     return NAME(sine_near_zero)((half_pi - ABS(angle)) + rest);
 }
 
-/* Sine and cosine of an angle in [-pi, pi], by reduction to an eighth of a turn. */
+/* Sine and cosine of an angle up to an eighth of a turn. */
+static inline void NAME(both_near_zero)(REAL y, REAL *sine, REAL *cosine)
+{
+    REAL z = y * y;
+#if DOUBLE
+    REAL s = 1.59181292948666087e-10;
+    s = FMA(s, z, -2.50511318450036244e-8);
+    s = FMA(s, z, 2.75573161025524401e-6);
+    s = FMA(s, z, -1.98412698367585743e-4);
+    s = FMA(s, z, 8.33333333333094849e-3);
+    s = FMA(s, z, -1.66666666666666646e-1);
+    REAL c = -1.1382632425521718e-11;
+    c = FMA(c, z, 2.08761462684031979e-9);
+    c = FMA(c, z, -2.75573172717297929e-7);
+    c = FMA(c, z, 2.48015872987656879e-5);
+    c = FMA(c, z, -1.38888888888873972e-3);
+    c = FMA(c, z, 4.16666666666666654e-2);
+#else
+    REAL s = -1.95878908804123858e-4f;
+    s = FMA(s, z, 8.33274827062974948e-3f);
+    s = FMA(s, z, -1.66666646623143786e-1f);
+    REAL c = 2.45479420850715725e-5f;
+    c = FMA(c, z, -1.3888303035894866e-3f);
+    c = FMA(c, z, 4.16666646595022068e-2f);
+#endif
+    *sine = FMA(y, z * s, y);
+    *cosine = FMA(z * z, c, FMA((REAL)-0.5, z, 1));
+}
+
+/* Sine and cosine of y plus so many quarters of a turn. */
+static inline void NAME(both)(REAL y, int32_t quarters, REAL *sine, REAL *cosine)
+{
+    REAL s, c;
+    NAME(both_near_zero)(y, &s, &c);
+    REAL first = quarters & 1 ? c : s, second = quarters & 1 ? s : c;
+    *sine = quarters & 2 ? -first : first;
+    *cosine = (quarters + 1) & 2 ? -second : second;
+}
+
+/* Sine and cosine of an angle in [-pi, pi]. */
 static inline void NAME(sine_and_cosine)(REAL angle, REAL *sine, REAL *cosine)
 {
     REAL n = NAME(rounded)(angle * (REAL)0.6366197723675813430755);
 #if DOUBLE
-    REAL y = angle - n * 1.570796326734125614166;
-    y -= n * 6.077100506506192601e-11;
-    REAL z = y * y;
-    REAL s = 1.59181292948666087e-10;
-    s = s * z - 2.50511318450036244e-8;
-    s = s * z + 2.75573161025524401e-6;
-    s = s * z - 1.98412698367585743e-4;
-    s = s * z + 8.33333333333094849e-3;
-    s = s * z - 1.66666666666666646e-1;
-    REAL c = -1.1382632425521718e-11;
-    c = c * z + 2.08761462684031979e-9;
-    c = c * z - 2.75573172717297929e-7;
-    c = c * z + 2.48015872987656879e-5;
-    c = c * z - 1.38888888888873972e-3;
-    c = c * z + 4.16666666666666654e-2;
+    REAL y = FMA(n, -1.570796326734125614166, angle);
+    y = FMA(n, -6.077100506506192601e-11, y);
 #else
-    REAL y = angle - n * 1.5703125f; /* n times each of the first two parts of pi/2 is exact */
-    y -= n * 4.837512969970703e-4f;
-    y -= n * 7.549789948768648e-8f;
-    REAL z = y * y;
-    REAL s = -1.95878908804123858e-4f;
-    s = s * z + 8.33274827062974948e-3f;
-    s = s * z - 1.66666646623143786e-1f;
-    REAL c = 2.45479420850715725e-5f;
-    c = c * z - 1.3888303035894866e-3f;
-    c = c * z + 4.16666646595022068e-2f;
+    REAL y = FMA(n, -1.5703125f, angle); /* n times each of the first two parts of pi/2 is exact */
+    y = FMA(n, -4.837512969970703e-4f, y);
+    y = FMA(n, -7.549789948768648e-8f, y);
 #endif
-    s = y + y * (z * s);
-    c = (1 - (REAL)0.5 * z) + z * z * c;
-    REAL odd = n * (REAL)0.5; /* n is -2 to 2: a half tells that sine and cosine change places */
-    int swapped = NAME(rounded)(odd) != odd;
-    REAL first = swapped ? c : s, second = swapped ? s : c;
-    *sine = n < (REAL)-1.5 || n == -1 || n > (REAL)1.5 ? -first : first;
-    *cosine = n < (REAL)-1.5 || n == 1 || n > (REAL)1.5 ? -second : second;
+    NAME(both)(y, (int32_t)n, sine, cosine);
 }
 
 /* Natural logarithm of a normal number. */
@@ -117,23 +153,32 @@ static inline REAL NAME(logarithm)(REAL x)
     BITS parts = NAME(bits_of)(x) - root + FEW(128, 1024) * one;
     REAL exponent = (REAL)((int32_t)(parts / one) - FEW(128, 1024));
     REAL m = NAME(of_bits)(parts % one + root);
-    REAL f = m - 1, s = f / (2 + f), z = s * s;
+    REAL f = m - 1, rest;
 #if DOUBLE
-    REAL t = 0.146164496850434074;
-    t = t * z + 0.153317216005560411;
-    t = t * z + 0.181828891252617221;
-    t = t * z + 0.222222111347950799;
-    t = t * z + 0.285714286259754849;
-    t = t * z + 0.399999999998995045;
-    t = t * z + 0.666666666666666969;
+    /* log(1 + f) = 2 s + s^3 t(s^2) = f - s (f - s^2 t) with s = f / (2 + f) */
+    REAL s = f / (2 + f), z = s * s, t = 0.146164496850434074;
+    t = FMA(t, z, 0.153317216005560411);
+    t = FMA(t, z, 0.181828891252617221);
+    t = FMA(t, z, 0.222222111347950799);
+    t = FMA(t, z, 0.285714286259754849);
+    t = FMA(t, z, 0.399999999998995045);
+    t = FMA(t, z, 0.666666666666666969);
+    rest = s * FMA(z, t, -f);
 #else
-    REAL t = 0.295799493919727859f;
-    t = t * z + 0.399887805660219819f;
-    t = t * z + 0.66666685039575855f;
+    /* log(1 + f) = f - f^2 / 2 + f^3 t(f): cheaper than a division */
+    REAL z = f * f, t = -0.0790274377239344096f;
+    t = FMA(t, f, 0.126223198492283764f);
+    t = FMA(t, f, -0.129981837636515291f);
+    t = FMA(t, f, 0.142144959239479628f);
+    t = FMA(t, f, -0.16641281463106393f);
+    t = FMA(t, f, 0.200010450941606803f);
+    t = FMA(t, f, -0.250003064225697946f);
+    t = FMA(t, f, 0.333333307281906765f);
+    rest = z * FMA(f, t, -0.5f);
 #endif
-    /* log(1 + f) = 2 s + s z t = f - s (f - z t) */
-    REAL low = exponent * FEW(-2.12194440e-4f, 1.90821492927058770002e-10) - s * (f - z * t);
-    return exponent * FEW(0.693359375f, 6.93147180369123816490e-01) + (f + low);
+    /* log 2 in two parts, of which the first times the exponent is exact */
+    rest = FMA(exponent, FEW(-2.12194440e-4f, 1.90821492927058770002e-10), rest);
+    return FMA(exponent, FEW(0.693359375f, 6.93147180369123816490e-01), f + rest);
 }
 
 /* The angle of the point (x, y), 0 at the origin. */
@@ -148,25 +193,25 @@ static inline REAL NAME(angle_of)(REAL y, REAL x)
     REAL z = t * t;
 #if DOUBLE
     REAL a = 0.0162857568552210283;
-    a = a * z - 0.0345705619814277469;
-    a = a * z + 0.0455159322062654917;
-    a = a * z - 0.0523045427065024452;
-    a = a * z + 0.0587892899783477513;
-    a = a * z - 0.0666642488573825533;
-    a = a * z + 0.076922963750321424;
-    a = a * z - 0.0909090875350087684;
-    a = a * z + 0.111111111051554466;
-    a = a * z - 0.142857142856598276;
-    a = a * z + 0.199999999999998045;
-    a = a * z - 0.333333333333333332;
+    a = FMA(a, z, -0.0345705619814277469);
+    a = FMA(a, z, 0.0455159322062654917);
+    a = FMA(a, z, -0.0523045427065024452);
+    a = FMA(a, z, 0.0587892899783477513);
+    a = FMA(a, z, -0.0666642488573825533);
+    a = FMA(a, z, 0.076922963750321424);
+    a = FMA(a, z, -0.0909090875350087684);
+    a = FMA(a, z, 0.111111111051554466);
+    a = FMA(a, z, -0.142857142856598276);
+    a = FMA(a, z, 0.199999999999998045);
+    a = FMA(a, z, -0.333333333333333332);
 #else
     REAL a = -0.0645192820812174876f;
-    a = a * z + 0.10743731490791083f;
-    a = a * z - 0.142639555979846392f;
-    a = a * z + 0.199995404836489634f;
-    a = a * z - 0.333333317611685199f;
+    a = FMA(a, z, 0.10743731490791083f);
+    a = FMA(a, z, -0.142639555979846392f);
+    a = FMA(a, z, 0.199995404836489634f);
+    a = FMA(a, z, -0.333333317611685199f);
 #endif
-    a = t + t * (z * a);
+    a = FMA(t, z * a, t);
     a = upper ? (REAL)0.785398163397448309616 + a : a;
     a = ay > ax ? (REAL)1.570796326794896619231 - a : a;
     a = x < 0 ? (REAL)3.141592653589793238463 - a : a;

@@ -63,7 +63,7 @@ struct finding {
 };
 
 struct job {
-    struct weight *weights;
+    struct weight **weights;
     struct finding *findings;   /* one a unit */
     void *room;                 /* memory for one row of a sphere, for each thread */
     int64_t room_bytes;         /* of one thread */

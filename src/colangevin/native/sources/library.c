@@ -106,12 +106,12 @@ static struct weight *weight_of(const struct job *job, int64_t unit)
     int64_t low = 0, high = job->count;
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;
-        if (job->weights[middle].first_unit <= unit)
+        if (job->weights[middle]->first_unit <= unit)
             low = middle;
         else
             high = middle;
     }
-    return &job->weights[low];
+    return job->weights[low];
 }
 
 static void look_at_unit(void *data, int64_t unit, void *room)
@@ -138,8 +138,8 @@ EXPORT int64_t colangevin_plan(struct job *job)
 {
     job->units = 0;
     for (int64_t k = 0; k < job->count; k++) {
-        job->weights[k].first_unit = job->units;
-        job->units += units_of(&job->weights[k]);
+        job->weights[k]->first_unit = job->units;
+        job->units += units_of(job->weights[k]);
     }
     return job->units;
 }
@@ -151,7 +151,7 @@ EXPORT int64_t colangevin_look(struct job *job)
     int64_t found = 0;
     work_off(&shift, job->threads);
     for (int64_t k = 0; k < job->count; k++) {
-        struct weight *w = &job->weights[k];
+        struct weight *w = job->weights[k];
         double squares = 0;
         for (int64_t unit = 0; unit < units_of(w); unit++)
             squares += job->findings[w->first_unit + unit].squares;
@@ -169,7 +169,7 @@ EXPORT void colangevin_move(struct job *job)
         .work = move_unit, .data = job, .room = job->room, .room_bytes = job->room_bytes, .units = job->units};
     work_off(&shift, job->threads);
     for (int64_t k = 0; k < job->count; k++) {
-        struct weight *w = &job->weights[k];
+        struct weight *w = job->weights[k];
         w->left = joined_checksum(job, w);
         if (w->counts && w->program->completes)
             ++*w->step;
@@ -180,7 +180,7 @@ EXPORT void colangevin_move(struct job *job)
 
 struct draws {
     const uint64_t *keys;
-    int64_t skip, numbers, units_of_key;
+    int64_t numbers, units_of_key;
     char *out;
     int in_double;
 };
@@ -193,17 +193,17 @@ static void draw_unit(void *data, int64_t unit, void *room)
     (void)room;
     if (draws->in_double)
         kernels->normals_double(
-            draws->keys[key], draws->skip + at, count, (double *)draws->out + key * draws->numbers + at);
+            draws->keys[key], at, count, (double *)draws->out + key * draws->numbers + at);
     else
         kernels->normals_float(
-            draws->keys[key], draws->skip + at, count, (float *)draws->out + key * draws->numbers + at);
+            draws->keys[key], at, count, (float *)draws->out + key * draws->numbers + at);
 }
 
-/* Standard normals: so many for each key, from number skip of its stream on. */
+/* Standard normals: so many for each key. */
 EXPORT void colangevin_normals(
-    const uint64_t *keys, int64_t count, int64_t skip, int64_t numbers, int in_double, void *out, int64_t threads)
+    const uint64_t *keys, int64_t count, int64_t numbers, int in_double, void *out, int64_t threads)
 {
-    struct draws draws = {keys, skip, numbers, (numbers + UNIT - 1) / UNIT, out, in_double};
+    struct draws draws = {keys, numbers, (numbers + UNIT - 1) / UNIT, out, in_double};
     struct shift shift = {.work = draw_unit, .data = &draws, .units = count * draws.units_of_key};
     if (shift.units)
         work_off(&shift, count * numbers > 2 * UNIT ? threads : 1);

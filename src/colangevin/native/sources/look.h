@@ -20,35 +20,32 @@ static double squares(const struct weight *w, int64_t start, int64_t stop)
     return total;
 }
 
-/* Fold words into a checksum that tells their values and their order: the change of any one word shows. */
-static inline uint64_t fold(uint64_t sum, const unsigned char *bytes, int64_t count)
+/* Fold words into a checksum, a lane each: the change of any one word shows, and so does their order. */
+static inline void fold(uint32_t *RESTRICT lane, const unsigned char *RESTRICT bytes, int words)
 {
-    uint32_t lane[LANES] = {0};
-    int64_t at = 0;
-    for (; at + 4 * LANES <= count; at += 4 * LANES)
-        for (int j = 0; j < LANES; j++) {
-            uint32_t word;
-            memcpy(&word, bytes + at + 4 * j, sizeof word);
-            lane[j] = lane[j] * 0x9E3779B1u + word;
-        }
-    for (int j = 0; j < LANES; j++)
-        sum = sum * FIRST_MULTIPLIER + lane[j];
-    for (; at < count; at++)
-        sum = sum * FIRST_MULTIPLIER + bytes[at];
-    return sum;
+    for (int j = 0; j < words; j++) {
+        uint32_t word;
+        memcpy(&word, bytes + 4 * j, sizeof word);
+        lane[j] = lane[j] * 0x9E3779B1u + word;
+    }
 }
 
 /* The checksum of a stretch of a weight. A large circle weight is sampled: 32 of every 256 elements. */
 static uint64_t checksum(const struct weight *w, int64_t start, int64_t stop)
 {
-    const int64_t size = w->weight_type == FLOAT64 ? 8 : w->weight_type == FLOAT32 ? 4 : 2;
-    const unsigned char *bytes = (const unsigned char *)w->weight;
     if (w->form == LINE)
         return 0;
-    if (!w->sampled)
-        return fold((uint64_t)start, bytes + size * start, size * (stop - start));
+    const int64_t size = w->weight_type == FLOAT64 ? 8 : w->weight_type == FLOAT32 ? 4 : 2;
+    const unsigned char *bytes = (const unsigned char *)w->weight + size * start, *end = bytes + size * (stop - start);
+    const int words = w->sampled ? (int)(8 * size) : LANES;
+    const int64_t stride = w->sampled ? 256 * size : 4 * LANES;
+    uint32_t lane[LANES] = {0};
     uint64_t sum = (uint64_t)start;
-    for (int64_t at = start; at < stop; at += 256)
-        sum = fold(sum, bytes + size * at, size * (stop - at < 32 ? stop - at : 32));
+    for (; end - bytes >= stride; bytes += stride)
+        fold(lane, bytes, words);
+    for (int j = 0; j < LANES; j++)
+        sum = sum * FIRST_MULTIPLIER + lane[j];
+    for (; bytes < end; bytes++)
+        sum = sum * FIRST_MULTIPLIER + *bytes;
     return sum;
 }

@@ -4,22 +4,24 @@
 /* The standard normals 2i and 2i + 1 of a stream for counters i from first on. */
 static inline void NAME(pairs)(uint64_t key, uint64_t first, int count, REAL *RESTRICT out)
 {
-    int32_t low[PAIRS], high[PAIRS];
+    int32_t low[PAIRS], turn[PAIRS], quarters[PAIRS];
     const uint64_t second = mixed(key + INCREMENT);
-    for (int i = 0; i < count; i++) {
-        uint64_t z = (first + (uint64_t)i) * INCREMENT + key;
-        z = (z ^ (z >> 30)) * FIRST_MULTIPLIER + second;
+    uint64_t counter = first * INCREMENT + key;
+    for (int i = 0; i < count; i++, counter += INCREMENT) {
+        uint64_t z = (counter ^ (counter >> 30)) * FIRST_MULTIPLIER + second;
         z = (z ^ (z >> 27)) * SECOND_MULTIPLIER;
         z ^= z >> 31;
+        /* 32 bits are the angle in parts of a turn: the quarter that is nearest, and the rest */
+        uint32_t shifted = (uint32_t)(z >> 32) + 0x20000000;
         low[i] = (int32_t)(z & 0x7fffffff);
-        high[i] = (int32_t)(z >> 32);
+        quarters[i] = (int32_t)(shifted >> 30);
+        turn[i] = (int32_t)(shifted & 0x3fffffff) - 0x20000000;
     }
     for (int i = 0; i < count; i++) {
-        REAL u = (REAL)low[i] * (REAL)0x1p-31 + (REAL)0x1p-32;
-        REAL angle = (REAL)high[i] * (REAL)1.462918079267159600919e-9; /* 2 pi 2^-32 */
+        REAL u = FMA((REAL)low[i], (REAL)0x1p-31, (REAL)0x1p-32);
         REAL square = -2 * NAME(logarithm)(u), sine, cosine;
         REAL radius = SQRT(square > 0 ? square : 0);
-        NAME(sine_and_cosine)(angle, &sine, &cosine);
+        NAME(both)((REAL)turn[i] * (REAL)1.462918079267159600919e-9, quarters[i], &sine, &cosine); /* 2 pi 2^-32 */
         out[2 * i] = radius * cosine;
         out[2 * i + 1] = radius * sine;
     }

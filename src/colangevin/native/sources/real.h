@@ -8,6 +8,7 @@
 #define FEW(in_float, in_double) (in_double)
 #define ABS fabs
 #define SQRT sqrt
+#define FUSED __builtin_fma
 #else
 #define REAL float
 #define OTHER double
@@ -16,12 +17,22 @@
 #define FEW(in_float, in_double) (in_float)
 #define ABS fabsf
 #define SQRT sqrtf
+#define FUSED __builtin_fmaf
+#endif
+
+/* a b + c, rounded once where the processor can do that. The compiler may do so elsewhere too, but where this is written
+ * it has no choice: free steps are those of torch.optim.SGD bit for bit. */
+#ifdef __FMA__
+#define FMA(a, b, c) FUSED((a), (b), (c))
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
 #include "functions.h"
 #include "memory.h"
 #include "noise.h"
 #include "elementwise.h"
+#include "packs.h"
 #include "spheres.h"
 
 #undef REAL
@@ -31,4 +42,6 @@
 #undef FEW
 #undef ABS
 #undef SQRT
+#undef FUSED
+#undef FMA
 #undef DOUBLE

@@ -21,12 +21,20 @@ static inline uint64_t extended(uint64_t key, uint64_t word)
     return mixed(key + (word + 1) * INCREMENT);
 }
 
-/* The key of one draw of the noise of a copy. */
-static inline uint64_t draw_key(const struct weight *w, int draw)
+/* The keys of the draws of a copy's noise: one for each O, or one for the overdamped step. */
+static inline void draw_keys(const struct weight *w, uint64_t *keys)
 {
+    const struct program *program = w->program;
     uint64_t key = extended(mixed(w->seed + INCREMENT), (uint64_t)*w->step);
-    key = extended(extended(key, w->parameter), w->copy);
-    return extended(extended(key, (uint64_t)w->program->segment), (uint64_t)draw);
+    key = extended(extended(extended(key, w->parameter), w->copy), (uint64_t)program->segment);
+    uint64_t draw = 0;
+    if (!program->noisy)
+        return;
+    if (program->letters == 0)
+        keys[0] = extended(key, 0);
+    for (int k = 0; k < program->letters; k++)
+        if (program->letter[k] == 'O')
+            keys[k] = extended(key, draw++);
 }
 
 #endif

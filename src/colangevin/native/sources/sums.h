@@ -2,7 +2,7 @@
 #ifndef COLANGEVIN_SUMS_H
 #define COLANGEVIN_SUMS_H
 
-enum { LANES = 64, TURNS = 16 }; /* partial sums, and how many numbers each of them takes before it is emptied */
+enum { LANES = 64, TURNS = 32 }; /* partial sums, and how many numbers each of them takes before it is emptied */
 
 /* Add up EXPRESSION for i < count: in LANES sums of at most TURNS numbers, and these in double. */
 #define SUM(KIND, total, count, EXPRESSION)                                               \

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from colangevin.dynamics import Dynamics
-from colangevin.dynamics.rates import Scalar
+from colangevin.dynamics.rates import stamp
 from colangevin.kernels.counts import count_steps
 from colangevin.step.entry import Entry
 from colangevin.step.fused.flags import Flags
@@ -93,7 +93,7 @@ class Fused(Mover):
             return self.entries
         return [e for e, a, b in zip(self.entries, versions, self._versions, strict=True) if a != b]
 
-    def prepare(self, dynamics: Sequence[Dynamics], segment: int, *, compiling: bool) -> None:
+    def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
         if dynamics is not self._dynamics:
             self._follow(dynamics)
         if self._moved():
@@ -135,7 +135,7 @@ class Fused(Mover):
     def _moved(self) -> bool:
         """Whether something the tables name has moved or changed since they were written."""
         addresses = [parameter.data_ptr() for parameter in self._parameters]
-        options = [(group["seed"], *_stamp(group["weight_decay"])) for group in self._groups]
+        options = [(group["seed"], *stamp(group["weight_decay"])) for group in self._groups]
         held = [tensor for entry in self.entries for tensor in entry.state.values()]
         same = self._addresses == addresses and self._options == options and len(held) == len(self._held)
         self._addresses, self._options = addresses, options
@@ -162,8 +162,3 @@ class Fused(Mover):
 
     def _capturing(self) -> bool:
         return self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-
-
-def _stamp(value: Scalar) -> tuple[object, ...]:
-    """What changes when a number does, without reading it."""
-    return (id(value), value._version) if isinstance(value, Tensor) else (value,)

@@ -1,0 +1,1 @@
+"""The CPU's fast path: free, circle and sphere parameters, moved by the native library."""

@@ -1,0 +1,47 @@
+"""The one place that decides which parameters the native library moves."""
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.forms import ElementwiseForm, SphereForm
+from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.native.library import library
+from colangevin.native.tables import MOST_LETTERS, TYPES
+from colangevin.step.entry import Entry
+from colangevin.step.native.radii import one_a_copy
+
+__all__ = ["native"]
+
+
+def native(entry: Entry, dynamics: Dynamics) -> bool:
+    """Whether the native library moves a parameter.
+
+    Args:
+        entry: a parameter with its gradient.
+        dynamics: of its group.
+
+    Returns:
+        Whether it does; else the parameter takes the plain path.
+    """
+    weight, grad = entry.parameter, entry.grad
+    if not isinstance(entry.form, ElementwiseForm | SphereForm) or weight.device.type != "cpu":
+        return False
+    if weight.dtype not in TYPES or grad.dtype not in TYPES or grad.device != weight.device or grad.is_neg():
+        return False
+    if not isinstance(dynamics, Overdamped) and max(map(len, dynamics.splitting.segments)) > MOST_LETTERS:
+        return False
+    return (_in_order(weight, grad) or _in_one_order(entry, dynamics)) and library() is not None
+
+
+def _in_order(weight: Tensor, grad: Tensor) -> bool:
+    """Whether elements lie in memory in the order in which their noise comes."""
+    return weight.is_contiguous() and grad.is_contiguous()
+
+
+def _in_one_order(entry: Entry, dynamics: Dynamics) -> bool:
+    """Whether weight and gradient lie in one other order, and no element has to know its number."""
+    weight, grad, form = entry.parameter, entry.grad, entry.form
+    if dynamics.noisy or not isinstance(form, ElementwiseForm) or grad.stride() != weight.stride():
+        return False
+    dense = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
+    return dense and not entry.replicas and (form.radius is None or one_a_copy(form.radius, entry))

@@ -1,0 +1,41 @@
+"""The letters of a segment with their numbers, as the native library reads them."""
+
+from torch import Tensor
+
+from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics.rates import Scalar
+from colangevin.native.tables import Program
+
+__all__ = ["programs"]
+
+
+def programs(dynamics: Dynamics, segment: int, copies: int) -> list[Program]:
+    """A program for each copy of a parameter: one for all of them, unless copies have numbers of their own.
+
+    Args:
+        dynamics: of the parameter's group.
+        segment: of the step.
+        copies: how many the parameter has.
+
+    Returns:
+        As many programs as there are copies.
+    """
+    dynamics = dynamics.on_host
+    if isinstance(dynamics, Overdamped):
+        letters, numbers = "", [dynamics.numbers]
+    else:
+        moves = dynamics.moves[segment]
+        letters, numbers = "".join(move[0] for move in moves), [(move[1], move[2]) for move in moves]
+    made = []
+    for copy in range(copies if dynamics.varies else 1):
+        program = Program(
+            len(letters), dynamics.noisy, segment, segment == dynamics.segments - 1, letters.encode()
+        )
+        for place, (number, scale) in enumerate(numbers):
+            program.number[place], program.scale[place] = _of_copy(number, copy), _of_copy(scale, copy)
+        made.append(program)
+    return made * (copies // len(made))
+
+
+def _of_copy(value: Scalar, copy: int) -> float:
+    return float(value[copy] if isinstance(value, Tensor) and value.dim() else value)

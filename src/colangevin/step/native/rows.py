@@ -1,0 +1,118 @@
+"""Rows: what the native library knows of one parameter, a row for each of its copies."""
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints.forms import ElementwiseForm, SphereForm
+from colangevin.dynamics.rates import Scalar, varies
+from colangevin.native.tables import CIRCLE, LINE, SPHERE, TYPES, Program, Weight
+from colangevin.step.entry import Entry
+from colangevin.step.native.radii import one_a_copy, radius_table
+
+__all__ = ["Rows"]
+
+# Elements from which on the checksum of a circle weight leaves most of them out. Its step does not read the
+# weight, so a whole checksum would show.
+_LARGE = 1 << 16
+_MASK = (1 << 64) - 1
+
+
+class Rows:
+    """The rows of a parameter.
+
+    They outlive a plan: what the last step left, which tells an edit, is in them.
+
+    Args:
+        entry: the parameter.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.table = (Weight * entry.copies)()
+        #: steps taken, until the first one is complete and the state has a number of its own
+        self.count = torch.zeros((), dtype=torch.int64, device="cpu")
+        #: for a list of all rows of a job
+        self.pointers = [ctypes.pointer(row) for row in self.table]
+        form = entry.form
+        elements = entry.numel // entry.copies
+        sphere = isinstance(form, SphereForm)
+        rows, held = entry.configuration_shape if sphere else (0, 0)
+        slack = int(isinstance(form, SphereForm) and form.slack)
+        radius = form.radius if isinstance(form, ElementwiseForm | SphereForm) else None
+        for copy, row in enumerate(self.table):
+            row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
+            row.form = SPHERE if sphere else LINE if radius is None else CIRCLE
+            row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
+            row.sampled = row.form == CIRCLE and entry.numel > _LARGE
+            row.parameter, row.copy, row.counts = entry.index, entry.numbers[copy], copy == 0
+        if radius is not None:
+            self._set_radii(radius_table(radius, entry), one=one_a_copy(radius, entry) and not sphere)
+
+    def _set_radii(self, radii: Tensor, *, one: bool) -> None:
+        self._radii = radii  # kept alive
+        for copy, row in enumerate(self.table):
+            if one or bool((radii == radii[0, 0]).all()):
+                row.radius = float(radii[copy, 0])
+            else:
+                row.radii = radii[copy].data_ptr()
+
+    @property
+    def longest(self) -> int:
+        """Entries of a row of the position, for spheres."""
+        first = self.table[0]
+        return int(first.entries + first.slack)
+
+    # ---- what may change between steps -----------------------------------------------------------
+
+    def point_to_weight(self) -> None:
+        """Take the address of the weight."""
+        weight = self.entry.parameter
+        for copy, row in enumerate(self.table):
+            row.weight = weight.data_ptr() + copy * row.elements * weight.element_size()
+
+    def point_to_gradient(self) -> None:
+        """Take the addresses of the gradient."""
+        grad = self.entry.grad
+        for copy, row in enumerate(self.table):
+            row.gradient = grad.data_ptr() + copy * row.elements * grad.element_size()
+            row.gradient_type = TYPES[grad.dtype]
+
+    def point_to_state(self) -> None:
+        """Take the addresses of the state, and the options of the group."""
+        entry = self.entry
+        state, group = entry.state, entry.group
+        for key in state.keys() & {"momentum", "position"}:
+            entry.align(key)
+        momentum, position = state.get("momentum"), state.get("position")
+        for copy, row in enumerate(self.table):
+            row.momentum = None if momentum is None else _address(momentum, copy, entry)
+            row.position = None if position is None else _address(position, copy, entry)
+            row.step = state.get("step", self.count).data_ptr()
+            kept = momentum if position is None else position
+            row.stride = kept.stride(-2) if kept is not None and row.slack else row.entries
+            row.decay = _of_copy(group["weight_decay"], copy)
+            row.seed = (group["seed"] or 0) & _MASK
+            row.maximize = bool(group["maximize"])
+
+    @property
+    def completes(self) -> bool:
+        """Whether a step ends with the segment that it follows."""
+        return bool(self._programs[0].completes)
+
+    def follow(self, programs: list[Program], bound: float) -> None:
+        """Take the numbers of a segment, and the largest norm of a gradient that nobody has to look at."""
+        self._programs = programs  # kept alive
+        for row, program in zip(self.table, programs, strict=True):
+            row.program, row.bound = ctypes.pointer(program), bound
+
+
+def _address(tensor: Tensor, copy: int, entry: Entry) -> int:
+    """Where a copy's part of a tensor of the state begins."""
+    length = tensor.stride(0) if entry.copies > 1 else 0
+    return int(tensor.data_ptr() + copy * length * tensor.element_size())
+
+
+def _of_copy(value: Scalar, copy: int) -> float:
+    return float(value[copy] if varies(value) else value)
