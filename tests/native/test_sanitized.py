@@ -2,11 +2,14 @@
 
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
 
 from colangevin.native import compile as compiling
-from tests.native.processes import run_exercise
+from tests.native import exercise, steps
+from tests.native.processes import run_alone
 
 FLAGS = ["-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -23,16 +26,32 @@ def runtime(compiler: list[str]) -> str:
     return str(path)
 
 
-def sanitized(library: Path, runtime: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    options = "detect_leaks=0"  # Python leaves memory to the end of its process
-    return run_exercise(library, tmp_path / "results.pt", LD_PRELOAD=runtime, ASAN_OPTIONS=options)
+@pytest.fixture(scope="module")
+def library(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiling.compile_library(tmp_path_factory.mktemp("sanitized") / "sanitized.so", FLAGS)
 
 
-def test_all_kernels_stay_within_their_memory(runtime: str, tmp_path: Path) -> None:
-    library = compiling.compile_library(tmp_path / "sanitized.so", FLAGS)
-    said = sanitized(library, runtime, tmp_path)
+def sanitized(
+    module: ModuleType, library: Path, runtime: str, tmp_path: Path
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "LD_PRELOAD": runtime,
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python leaves memory to the end of its process
+        "PYTHONMALLOC": "malloc",  # each piece of memory with its own end
+    }
+    return run_alone(module, library, tmp_path / "results.pt", **environment)
+
+
+def test_all_kernels_stay_within_their_memory(library: Path, runtime: str, tmp_path: Path) -> None:
+    said = sanitized(exercise, library, runtime, tmp_path)
     assert said.returncode == 0, said.stderr
     assert (tmp_path / "results.pt").exists()
+
+
+def test_optimizers_give_the_library_enough_memory(library: Path, runtime: str, tmp_path: Path) -> None:
+    said = sanitized(steps, library, runtime, tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert all(torch.load(tmp_path / "results.pt").values())  # each function was called
 
 
 PLANTED = {
@@ -66,6 +85,6 @@ def test_an_error_that_is_planted_is_found(
     kernels.write_text(text.replace(right, wrong))
     monkeypatch.setattr(compiling, "SOURCES", sources)
     library = compiling.compile_library(tmp_path / "planted.so", [*FLAGS, *flags])
-    said = sanitized(library, runtime, tmp_path)
+    said = sanitized(exercise, library, runtime, tmp_path)
     assert said.returncode != 0
     assert message in said.stderr
