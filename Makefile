@@ -1,4 +1,5 @@
-# make demo and make test need Python 3.11+, pip and make; they build .venv on first use.
+# make demo and make test need Python 3.11+, pip and make; they build .venv on first use. With a C compiler they
+# compile the native library too.
 #
 #   make test ARGS="-k circle"     flags for pytest or for the demo
 #   make test-gpu PYTHON=python3   an interpreter that has its own torch; .venv is left alone
@@ -9,8 +10,11 @@ VENV        := .venv
 PYTHON      ?= $(VENV)/bin/python
 ARGS        ?=
 WORKERS     ?= 2
+NATIVE      := src/colangevin/native
+LIBRARY     := $(NATIVE)/colangevin_native.so
 
 ifeq ($(PYTHON),$(VENV)/bin/python)
+python_ready := $(VENV)/bin/python
 demo_ready := $(VENV)/.demo-stamp
 test_ready := $(VENV)/.test-stamp
 bench_ready := $(VENV)/.bench-stamp
@@ -36,26 +40,26 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
 
-demo: $(demo_ready)  ## a small form of the paper's Figure 4, all methods, and its report
+demo: $(demo_ready) $(LIBRARY)  ## a small form of the paper's Figure 4, all methods, and its report
 	rm -rf out/demo
 	$(PYTHON) -m colangevin run fig4 --quick --device cpu --out out/demo $(ARGS)
 	$(PYTHON) -m colangevin report out/demo
 
-test: lint  ## lint, then the fast tests
+test: lint $(LIBRARY)  ## lint, then the fast tests
 	$(PYTHON) -m pytest -n $(WORKERS) $(ARGS)
 
-test-slow: $(test_ready)  ## the statistical and other long tests
+test-slow: $(test_ready) $(LIBRARY)  ## the statistical and other long tests
 	$(PYTHON) -m pytest -n $(WORKERS) -m slow $(ARGS)
 
-test-gpu: $(test_ready)  ## the tests that need a CUDA device
+test-gpu: $(test_ready) $(LIBRARY)  ## the tests that need a CUDA device
 	$(PYTHON) -m pytest -m gpu $(ARGS)
 
-bench: $(bench_ready)  ## time steps on the CPU beside SGD and other libraries; draw the plot, write the README's table
+bench: $(bench_ready) $(LIBRARY)  ## time steps on the CPU beside SGD and other libraries; draw the plot, write the README's table
 	$(PYTHON) -m benchmarks.run --device cpu $(ARGS)
 	$(PYTHON) -m benchmarks.plot
 	$(PYTHON) -m benchmarks.table
 
-bench-gpu: $(bench_ready)  ## the same on a CUDA device
+bench-gpu: $(bench_ready) $(LIBRARY)  ## the same on a CUDA device
 	$(PYTHON) -m benchmarks.run --device cuda $(ARGS)
 	$(PYTHON) -m benchmarks.plot
 	$(PYTHON) -m benchmarks.table
@@ -66,20 +70,24 @@ lint: $(test_ready)  ## ruff and mypy
 	$(PYTHON) -m mypy
 
 clean:  ## remove the environment, caches and builds
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis $(LIBRARY)
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
 	$(BASE_PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo-stamp: pyproject.toml requirements/torch.txt | $(VENV)/bin/python
+# A source that changed is compiled without installing again. Without a compiler the plain path is taken.
+$(LIBRARY): $(NATIVE)/compile.py $(NATIVE)/sources $(wildcard $(NATIVE)/sources/*) | $(python_ready)
+	-$(PYTHON) $<
+
+$(VENV)/.demo-stamp: pyproject.toml hatch_build.py requirements/torch.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --no-compile -c requirements/torch.txt -e ".[experiments]"
 	touch $@
 
-$(VENV)/.test-stamp: pyproject.toml requirements/torch.txt | $(VENV)/bin/python
+$(VENV)/.test-stamp: pyproject.toml hatch_build.py requirements/torch.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --no-compile -c requirements/torch.txt -e ".[dev]"
 	touch $@
 
-$(VENV)/.bench-stamp: pyproject.toml requirements/torch.txt | $(VENV)/bin/python
+$(VENV)/.bench-stamp: pyproject.toml hatch_build.py requirements/torch.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --no-compile -c requirements/torch.txt -e ".[bench]"
 	touch $@

@@ -68,7 +68,7 @@ def test_a_planted_link_is_not_followed(tmp_path, monkeypatch, planted):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / planted).symlink_to(victim)
-    monkeypatch.setattr(files.secrets, "token_hex", lambda _: "0123abcd")
+    monkeypatch.setattr(files.os, "urandom", lambda _: bytes.fromhex("0123abcd"))
     try:
         write_whole(folder / "file", b"new")
     except FileExistsError:

@@ -7,10 +7,28 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. Without the extra ``experiments``, say how to install it."""
+    """Run the command line.
+
+    ``info`` and ``--version`` need torch alone. The rest needs the extra ``experiments``. Where it is
+    missing, the answer says how to install it.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where a letter cannot be encoded, show "?"
+    match sys.argv[1:]:
+        case ["info"]:
+            from colangevin.info import info
+
+            print(info())
+        case ["--version"]:
+            from colangevin import __version__
+
+            print(f"colangevin {__version__}")
+        case _:
+            _experiments()
+
+
+def _experiments() -> None:
     try:
         from colangevin.experiments.cli import app
 

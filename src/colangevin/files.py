@@ -1,7 +1,6 @@
 """Files that are written whole or not at all."""
 
 import os
-import secrets
 from pathlib import Path
 
 __all__ = ["HALF", "write_whole"]
@@ -20,7 +19,7 @@ def write_whole(path: Path, content: bytes) -> None:
         path: of the file, in a folder that exists.
         content: of the whole file.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{HALF}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{HALF}")
     # "x" fails if the name exists: no file of another writer is written to, and no planted link is followed
     file = temporary.open("xb")
     try:

@@ -1,7 +1,6 @@
 """Radii: what a user may give, how they are printed, and which of them a dtype can hold."""
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
 from numbers import Real
 
 import torch
@@ -119,6 +118,8 @@ def rounded_up(value: float) -> str:
     """A positive number in four digits, none of them below it: typed as printed, a weight fits."""
     if not 0 < value < float("inf"):
         return f"{value:.4g}"
+    from decimal import ROUND_CEILING, Decimal  # for errors alone: an import of the package does not need it
+
     exact = Decimal(value)
     digits = exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), rounding=ROUND_CEILING)
     return f"{float(digits):.4g}"

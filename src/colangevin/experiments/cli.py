@@ -25,6 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     help="The experiments of 'Better Training using Weight-Constrained Stochastic Dynamics' (ICML 2021).",
+    epilog="'colangevin info' says which fast paths are in use, and why not others. 'colangevin --version'.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -6,7 +6,6 @@
 import hashlib
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["LIBRARY", "CompileError", "compile_library", "fingerprint"]
+__all__ = ["LIBRARY", "CompileError", "compile_library", "find_compiler", "fingerprint"]
 
 SOURCES = Path(__file__).with_name("sources")
 #: where the library is looked for
@@ -53,7 +52,7 @@ def compile_library(target: Path = LIBRARY, flags: Sequence[str] = ()) -> Path:
     Raises:
         CompileError: naming the compiler and what it said.
     """
-    compiler = _compiler()
+    compiler = find_compiler()
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     variants = {"baseline": ()} | ({"avx2": _AVX2, "avx512": _AVX512} if x86 else {})
     library = [f'-DCOLANGEVIN_FINGERPRINT="{fingerprint()}"', *(["-DCOLANGEVIN_X86"] if x86 else [])]
@@ -77,11 +76,18 @@ def compile_library(target: Path = LIBRARY, flags: Sequence[str] = ()) -> Path:
     return target
 
 
-def _compiler() -> list[str]:
-    """The command of the C compiler: ``CC``, or the first that is found."""
+def find_compiler() -> list[str]:
+    """Look for a C compiler: the environment variable ``CC``, or the first of the usual names.
+
+    Returns:
+        Its command.
+
+    Raises:
+        CompileError: when there is none.
+    """
     if os.name == "nt":
         raise CompileError("on Windows there is no native library yet")
-    named = shlex.split(os.environ.get("CC", ""))
+    named = os.environ.get("CC", "").split()
     candidates = [named] if named else [["cc"], ["gcc"], ["clang"]]
     for command in candidates:
         if shutil.which(command[0]):
@@ -104,7 +110,7 @@ def _run(commands: Sequence[Sequence[str]]) -> None:
             said, _ = process.communicate()
         if process.returncode and not failed:
             words = said.decode(errors="replace").strip()
-            failed = f"{shlex.join(command)} ended with {process.returncode}:\n{words}"
+            failed = f"{' '.join(command)} ended with {process.returncode}:\n{words}"
     if failed:
         raise CompileError(failed)
 

@@ -3,28 +3,39 @@
 import ctypes
 import functools
 import os
+import threading
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
+
+import torch
 
 from colangevin.native import tables
 from colangevin.native.compile import LIBRARY, fingerprint
 
-__all__ = ["ENVIRONMENT", "Library", "Unusable", "library", "load", "why_not"]
+__all__ = ["ENVIRONMENT", "Library", "UnusableError", "library", "load", "why_not"]
 
 #: the environment variable that turns the library off, or caps the instructions that it uses
 ENVIRONMENT = "COLANGEVIN_NATIVE"
 _VARIANTS = ("baseline", "avx2", "avx512")
+# in the order of colangevin_sizes
+_STRUCTURES = (tables.Program, tables.Weight, tables.Finding, tables.Job)
+_AGAIN = f"Compile it with: python {LIBRARY.with_name('compile.py')}"
 _PLAIN = "Steps on the CPU are taken in plain torch: the same numbers to rounding, but slower."
+_loading = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Unusable(Exception):
-    """Why a library is not used."""
+class UnusableError(Exception):
+    """A library that is not used.
 
-    reason: str
-    #: whether a user should hear of it unasked: something is broken, not just absent
-    broken: bool = True
+    Args:
+        reason: why.
+        broken: whether something is wrong, of which a user should hear unasked, and not just absent.
+    """
+
+    def __init__(self, reason: str, *, broken: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.broken = broken
 
 
 class Library:
@@ -33,29 +44,16 @@ class Library:
     Args:
         path: its file.
         most: the variant that it may use at most.
-        expected: the fingerprint that it has to have.
 
     Raises:
-        Unusable: when it cannot be loaded, or was made from other sources.
+        UnusableError: when it cannot be loaded, or was made from other sources.
     """
 
-    def __init__(self, path: Path, most: str = _VARIANTS[-1], expected: str | None = None) -> None:
-        try:
-            self._handle = ctypes.CDLL(str(path))
-            self._handle.colangevin_fingerprint.restype = ctypes.c_char_p
-            found = self._handle.colangevin_fingerprint().decode(errors="replace")
-        except (OSError, AttributeError) as error:
-            raise Unusable(f"{path} cannot be loaded: {error}") from None
-        expected = fingerprint() if expected is None else expected
-        if found != expected:
-            raise Unusable(
-                f"{path} was compiled from other sources ({found}) than those beside it ({expected}). Install "
-                "colangevin again (in a checkout: pip install -e .)"
-            )
+    def __init__(self, path: Path, most: str = _VARIANTS[-1]) -> None:
+        handle = _checked(path)
         self.path = path
-        #: of torch's OpenMP; 0 when the process has none that we know, and one thread has to do
-        self.pool = _address_of("GOMP_parallel")
-        handle = self._handle
+        #: the address of torch's ``GOMP_parallel``, which runs a function on many threads; 0 without one
+        self.pool = _pool()
         handle.colangevin_begin.argtypes = [ctypes.c_void_p, ctypes.c_int]
         handle.colangevin_begin.restype = None
         handle.colangevin_begin(self.pool, _VARIANTS.index(most))
@@ -74,6 +72,30 @@ class Library:
         self.normals.restype = None
 
 
+def _checked(path: Path) -> ctypes.CDLL:
+    """A library that was made from the sources beside this file; an error says why it was not."""
+    try:
+        handle = ctypes.CDLL(str(path))
+        handle.colangevin_fingerprint.restype = ctypes.c_char_p
+        handle.colangevin_sizes.argtypes = [ctypes.c_int]
+        handle.colangevin_sizes.restype = ctypes.c_int64
+    except (OSError, AttributeError) as error:
+        raise UnusableError(f"{path} cannot be loaded ({error}). {_AGAIN}") from None
+    found, expected = handle.colangevin_fingerprint().decode(errors="replace"), fingerprint()
+    if found != expected:
+        raise UnusableError(
+            f"{path} was compiled from other sources ({found}) than those beside it ({expected}). {_AGAIN}"
+        )
+    for number, structure in enumerate(_STRUCTURES):
+        there, here = handle.colangevin_sizes(number), ctypes.sizeof(structure)
+        if there != here:
+            raise UnusableError(
+                f"{path} has {there} bytes in a {structure.__name__}, and tables.py has {here}: tables.py "
+                "and sources/job.h differ"
+            )
+    return handle
+
+
 def load(path: Path = LIBRARY) -> Library:
     """Load a library, as the environment asks for it.
 
@@ -84,50 +106,57 @@ def load(path: Path = LIBRARY) -> Library:
         The library.
 
     Raises:
-        Unusable: with the reason.
+        UnusableError: with the reason.
     """
     wish = os.environ.get(ENVIRONMENT, "")
     if wish == "0":
-        raise Unusable(f"{ENVIRONMENT}=0 turns it off", broken=False)
+        raise UnusableError(f"{ENVIRONMENT}=0 turns it off", broken=False)
     if wish not in ("", "1", *_VARIANTS):
-        raise Unusable(
-            f"{ENVIRONMENT}={wish!r} is not known; use 0 to turn the library off, 1 to use it, or cap its "
-            f"instructions with one of {', '.join(_VARIANTS)}"
+        raise UnusableError(
+            f"{ENVIRONMENT}={wish!r} is not known. Set it to 0 to turn the library off, to 1 to use it, or "
+            f"to {', '.join(_VARIANTS)} to cap its instructions"
         )
     if not path.exists():
-        raise Unusable(
-            f"{path} does not exist: colangevin was installed where there is no C compiler. Install one and "
-            "then colangevin again",
+        raise UnusableError(
+            f"{path} does not exist: colangevin was installed without a C compiler. Install one. {_AGAIN}",
             broken=False,
         )
     return Library(path, wish if wish in _VARIANTS else _VARIANTS[-1])
 
 
 @functools.cache
-def _loaded() -> Library | Unusable:
+def _found() -> Library | UnusableError:
     try:
         return load()
-    except Unusable as error:
-        if error.broken:
-            warnings.warn(f"The native library is not used: {error.reason}. {_PLAIN}", stacklevel=2)
+    except UnusableError as error:
         return error
 
 
+@functools.cache
 def library() -> Library | None:
     """The library, or None where it is not used; a broken one is warned of once."""
-    loaded = _loaded()
-    return loaded if isinstance(loaded, Library) else None
+    with _loading:  # a second thread must not choose the instructions anew while the first one computes
+        found = _found()
+    if isinstance(found, Library):
+        return found
+    if found.broken:
+        warnings.warn(f"The native library is not used: {found.reason}. {_PLAIN}", stacklevel=2)
+    return None
 
 
 def why_not() -> str:
-    """Why the library is not used; empty if it is."""
-    loaded = _loaded()
-    return loaded.reason if isinstance(loaded, Unusable) else ""
+    """Why the library is not used; empty if it is. Nothing is warned of."""
+    with _loading:
+        found = _found()
+    return found.reason if isinstance(found, UnusableError) else ""
 
 
-def _address_of(name: str) -> int:
-    """The address of a function that the process has loaded, or 0."""
+def _pool() -> int:
+    """The address of torch's ``GOMP_parallel``, or 0."""
     try:
-        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+        # Looked up in torch and in what torch is linked with: another package may have loaded an OpenMP of
+        # its own, whose threads would fight with torch's for the cores.
+        torch_itself = ctypes.CDLL(torch._C.__file__)
+        return ctypes.cast(torch_itself.GOMP_parallel, ctypes.c_void_p).value or 0
     except (AttributeError, OSError, TypeError):
         return 0

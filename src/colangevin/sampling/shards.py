@@ -10,7 +10,6 @@ kill has left.
 
 import os
 import re
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -55,7 +54,7 @@ class Shards:
             ) from error
         # check again: since the first check another process may have collected into the folder and ended
         self._take_lock(self._check_empty)
-        self.run = secrets.token_hex(8)
+        self.run = os.urandom(8).hex()
         self.remember(settings)
 
     @classmethod
