@@ -13,8 +13,8 @@ from colangevin.errors import ConstraintError, label
 
 __all__ = ["Entry", "state_shape"]
 
-# Entries of a row of the state, with slack, from which on it is padded: to multiples of 16 bytes for the loads
-# of CUDA, and of 64 bytes for the cache lines of a CPU.
+# Entries of a row of the state, with slack, from which on it is padded: to multiples of 16 bytes for loads
+# on CUDA, and of 64 bytes for the cache lines of a CPU.
 _LONG_ROW, _VERY_LONG_ROW = 64, 256
 # Largest violation that a step leaves, in units of the dtype's rounding: |Q^T Q - I| is 20 at 1024 x 256.
 _SETTLED = 512.0

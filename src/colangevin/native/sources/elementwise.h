@@ -133,12 +133,37 @@ static inline void NAME(lower)(int count, REAL *RESTRICT q, REAL r, REAL *RESTRI
         }
 }
 
-/* Fetch what the next block reads. */
-static inline void NAME(fetch)(const void *from, int64_t at, int64_t stop)
+/* O without noise, B and A: what SGD with momentum does. In one pass, since most steps are this. */
+static inline void NAME(oba_on_lines)(
+    const struct program *program, int64_t count, REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force)
 {
-    const char *line = (const char *)((const REAL *)from + at);
-    for (int i = 0; from && at + BLOCK <= stop && i < BLOCK; i += 64 / (int)sizeof(REAL), line += 64)
-        __builtin_prefetch(line);
+    const REAL c = (REAL)program->number[0], b = (REAL)program->number[1], a = (REAL)program->number[2];
+    for (int64_t i = 0; i < count; i++) {
+        p[i] = FMA(-b, force[i], c * p[i]);
+        q[i] = FMA(a, p[i], q[i]);
+    }
+}
+
+/* The same on circles, for angles up to a right one. Returns whether they are still, and then writes the weights too. */
+static inline int NAME(oba_on_circles)(
+    const struct program *program, int count, REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force, REAL unit,
+    REAL r, REAL *RESTRICT theta)
+{
+    const REAL c = (REAL)program->number[0], b = (REAL)program->number[1] * unit, a = (REAL)program->number[2];
+    int beyond = 0;
+    for (int i = 0; i < count; i++) {
+        p[i] = FMA(-b, NAME(cosine_near_zero)(q[i]) * force[i], c * p[i]);
+        q[i] = FMA(a, p[i], q[i]);
+        theta[i] = r * NAME(sine_near_zero)(q[i]);
+        beyond |= ABS(q[i]) > RIGHT_ANGLE;
+    }
+    return !beyond;
+}
+
+/* Whether a program is O without noise, B and A. */
+static inline int NAME(is_oba)(const struct program *program)
+{
+    return !program->noisy && program->letters == 3 && memcmp(program->letter, "OBA", 3) == 0;
 }
 
 /* Move the elements of circles from start to stop. */
@@ -147,6 +172,7 @@ static void NAME(move_angles)(const struct weight *w, int64_t start, int64_t sto
     REAL theta_room[BLOCK], force_room[BLOCK], units_room[BLOCK];
     uint64_t keys[MOST_LETTERS];
     const int whole = w->weight_type == FEW(FLOAT32, FLOAT64);
+    const int oba = NAME(is_oba)(w->program);
     const REAL r = w->radii ? 1 : (REAL)w->radius, unit = 1 / r;
     draw_keys(w, keys);
     for (int64_t at = start; at < stop; at += BLOCK) {
@@ -164,11 +190,16 @@ static void NAME(move_angles)(const struct weight *w, int64_t start, int64_t sto
             units = units_room;
             force = force_room;
         }
-        if (w->program->letters)
-            NAME(follow)(w, at, count, q, (REAL *)w->momentum + at, force, unit, units, keys);
+        REAL *p = (REAL *)w->momentum + at;
+        int written = 0;
+        if (oba && NAME(all_within)(q, count, RIGHT_ANGLE))
+            written = NAME(oba_on_circles)(w->program, count, q, p, force, unit, r, theta);
+        else if (w->program->letters)
+            NAME(follow)(w, at, count, q, p, force, unit, units, keys);
         else
             NAME(euler_on_circles)(w, at, count, q, force, unit, units, keys);
-        NAME(lower)(count, q, r, theta);
+        if (!written)
+            NAME(lower)(count, q, r, theta);
         if (w->radii)
             NAME(scale)(count, theta, (const REAL *)w->radii + at);
         if (!whole)
@@ -181,7 +212,7 @@ static void NAME(move_lines)(const struct weight *w, int64_t start, int64_t stop
 {
     REAL theta_room[BLOCK], force_room[BLOCK];
     uint64_t keys[MOST_LETTERS];
-    const int whole = w->weight_type == FEW(FLOAT32, FLOAT64);
+    const int whole = w->weight_type == FEW(FLOAT32, FLOAT64), oba = NAME(is_oba)(w->program);
     draw_keys(w, keys);
     for (int64_t at = start; at < stop; at += BLOCK) {
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
@@ -189,7 +220,9 @@ static void NAME(move_lines)(const struct weight *w, int64_t start, int64_t stop
         if (!whole)
             NAME(read)(w->weight, w->weight_type, at, count, theta_room);
         const REAL *force = NAME(force)(w, at, count, q, force_room);
-        if (w->program->letters)
+        if (oba)
+            NAME(oba_on_lines)(w->program, count, q, (REAL *)w->momentum + at, force);
+        else if (w->program->letters)
             NAME(follow)(w, at, count, q, (REAL *)w->momentum + at, force, 1, NULL, keys);
         else
             NAME(euler_on_lines)(w, at, count, q, force, keys);
