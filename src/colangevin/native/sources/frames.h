@@ -74,7 +74,7 @@ static void NAME(blend)(struct NAME(frame) *frame, REAL keep, REAL scale, const 
     frame->x = frame->x_room;
 }
 
-/* q_out <- q + a p_out */
+/* p_out <- p_out + x, q_out <- q + a p_out */
 struct NAME(advance) {
     struct NAME(frame) *frame;
     REAL a;
@@ -86,20 +86,28 @@ static void NAME(advance_unit)(void *data, int64_t unit, void *unused)
     struct NAME(frame) *frame = advance->frame;
     const struct weight *w = frame->w;
     const int64_t start = unit * UNIT, stop = start + UNIT < w->elements ? start + UNIT : w->elements;
-    const REAL *q = frame->q, *p = frame->p_out;
-    REAL *out = frame->q_out;
     (void)unused;
-    for (int64_t i = start; i < stop; i++)
-        out[i] = FMA(advance->a, p[i], q[i]);
+    for (int64_t i = start; i < stop; i++) {
+        const REAL p = frame->p_out[i] + frame->x[i], q = FMA(advance->a, p, frame->q[i]);
+        frame->p_out[i] = p;
+        frame->q_out[i] = q;
+    }
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
+
+/* Whether X^T X follows from S, as it does where Q Q^T = I too. */
+static inline int NAME(is_square)(const struct NAME(frame) *frame)
+{
+    return frame->f.r == frame->f.s;
+}
 
 /* The products of Q and X that everything else follows from: S, F, and Z, A for a drift of time a. */
 static void NAME(measure)(struct NAME(frame) *frame, REAL a)
 {
     NAME(inner)(&frame->f, frame->q, frame->x, frame->S);
-    NAME(gram)(&frame->f, frame->x, frame->F);
+    if (!NAME(is_square)(frame))
+        NAME(gram)(&frame->f, frame->x, frame->F);
     NAME(split)(frame->S, frame->f.s, a, frame->Z, frame->A);
 }
 
@@ -107,6 +115,8 @@ static void NAME(measure)(struct NAME(frame) *frame, REAL a)
 static double NAME(size_of_x)(const struct NAME(frame) *frame)
 {
     double sum = 0;
+    if (NAME(is_square)(frame))
+        return NAME(squares_of)(frame->S, (int64_t)frame->f.s * frame->f.s);
     for (int i = 0; i < frame->f.s; i++)
         sum += (double)frame->F[(int64_t)i * (frame->f.s + 1)];
     return sum;
@@ -119,7 +129,7 @@ static void NAME(remove_normal)(struct NAME(frame) *frame, REAL a)
     if (frame->x != frame->x_room)
         memcpy(frame->x_room, frame->x, (size_t)n * sizeof(REAL));
     frame->x = frame->x_room;
-    NAME(add_along)(&frame->f, frame->q, frame->Z, -1 / a, frame->x_room);
+    NAME(along)(&frame->f, frame->q, frame->Z, -1 / a, 1, frame->x_room);
 }
 
 /* Measure X, and project it while its normal part is larger than most, or so large beside the rest that its rounding would
@@ -163,6 +173,13 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
         const int near = size <= NEARLY;
         if (round < TRIALS ? !(near || size <= PROGRESS * before) : !near)
             return 0;
+        if (near && size > tolerance && size * (size / before) * 4 <= tolerance) {
+            /* the next iteration is the last: its product would only show that */
+            frame->w->rounds++;
+            for (int64_t i = 0; i < n; i++)
+                M[i] += R[i] / 2;
+            return 1;
+        }
     }
     return 1;
 }
@@ -171,26 +188,26 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
 static REAL NAME(look_at)(struct NAME(frame) *frame, const REAL *q)
 {
     const int s = frame->f.s;
-    REAL largest = 0;
     NAME(gram)(&frame->f, q, frame->R);
     for (int i = 0; i < s; i++)
         frame->R[(int64_t)i * (s + 1)] -= 1;
-    for (int64_t i = 0; i < (int64_t)s * s; i++) {
-        const REAL size = ABS(frame->R[i]);
-        largest = size > largest || size != size ? size : largest;
-    }
-    return largest;
+    return NAME(largest)(frame->R, (int64_t)s * s);
 }
 
-/* Take away what Q still lacks to be orthonormal: a Newton step squares the error. */
+/* Look at Q, and take away what it lacks to be orthonormal: a Newton step squares the error. */
 static void NAME(correct)(struct NAME(frame) *frame, REAL *q)
 {
     const int64_t n = (int64_t)frame->f.s * frame->f.s;
-    for (int turn = 0; turn < TRIALS && !(NAME(look_at)(frame, q) <= RESULT); turn++) {
+    for (int turn = 0; turn < TRIALS; turn++) {
+        const REAL error = NAME(look_at)(frame, q);
+        if (error <= RESULT)
+            return;
         memcpy(frame->spare, q, (size_t)frame->w->elements * sizeof(REAL));
         for (int64_t i = 0; i < n; i++)
             frame->R[i] /= 2;
-        NAME(add_along)(&frame->f, frame->spare, frame->R, -1, q);
+        NAME(along)(&frame->f, frame->spare, frame->R, -1, 1, q);
+        if (error * error <= TOLERANCE / 8) /* what is left is rounding */
+            return;
     }
 }
 
@@ -200,7 +217,7 @@ static void NAME(project_frame)(struct NAME(frame) *frame)
     NAME(settle)(frame, 1, (REAL)INFINITY);
     if (frame->p_out != frame->x)
         memcpy(frame->p_out, frame->x, (size_t)frame->w->elements * sizeof(REAL));
-    NAME(add_along)(&frame->f, frame->q, frame->Z, -1, frame->p_out);
+    NAME(along)(&frame->f, frame->q, frame->Z, -1, 1, frame->p_out);
     frame->x = frame->p_out;
 }
 
@@ -253,9 +270,8 @@ static int NAME(polar)(struct NAME(frame) *frame, REAL a)
     frame->w->polar++;
     for (int64_t i = 0; i < n; i++)
         aim[i] = FMA(a, frame->x[i], q[i]);
-    NAME(add_along)(&frame->f, q, frame->Z, -1, aim);
-    memset(frame->p_out, 0, (size_t)n * sizeof(REAL));
-    NAME(add_along)(&frame->f, aim, frame->M, 1, frame->p_out);
+    NAME(along)(&frame->f, q, frame->Z, -1, 1, aim);
+    NAME(along)(&frame->f, aim, frame->M, 1, 0, frame->p_out);
     NAME(correct)(frame, frame->p_out);
     for (int64_t i = 0; i < n; i++) {
         const REAL landed = frame->p_out[i], left = q[i];
@@ -273,6 +289,10 @@ static REAL NAME(aim)(struct NAME(frame) *frame, REAL a)
 {
     const int s = frame->f.s;
     NAME(settle)(frame, a, NORMAL);
+    if (NAME(is_square)(frame)) { /* E = A^T A */
+        NAME(gram)(&frame->f, frame->A, frame->E);
+        return NAME(largest)(frame->E, (int64_t)s * s);
+    }
     for (int64_t i = 0; i < (int64_t)s * s; i++)
         frame->R[i] = frame->A[i] - frame->Z[i] / 2;
     NAME(square_product)(frame->R, frame->Z, s, frame->Y);
@@ -284,21 +304,19 @@ static REAL NAME(aim_of_euler)(struct NAME(frame) *frame)
 {
     const int s = frame->f.s;
     NAME(measure)(frame, 1);
+    if (NAME(is_square)(frame))
+        NAME(gram)(&frame->f, frame->x, frame->F);
     memcpy(frame->A, frame->S, (size_t)s * (size_t)s * sizeof(REAL));
     memset(frame->Z, 0, (size_t)s * (size_t)s * sizeof(REAL));
     return NAME(close)(frame->F, 1, frame->S, s, frame->E);
 }
 
-/* The length of the longest vector of a X, at most 1: what the error of a momentum is measured by. */
-static REAL NAME(length_of_step)(const struct NAME(frame) *frame, REAL a)
+/* The error that the multipliers of a drift may have: that of a momentum is measured by the length of the step, of which
+ * this takes the root mean square over the vectors. Of large steps the rounding of the iteration is what is left. */
+static REAL NAME(tolerance)(const struct NAME(frame) *frame, REAL a)
 {
-    REAL largest = 0;
-    for (int i = 0; i < frame->f.s; i++) {
-        const REAL square = frame->F[(int64_t)i * (frame->f.s + 1)];
-        largest = square > largest ? square : largest;
-    }
-    const REAL length = a * SQRT(largest);
-    return length < 1 ? length : 1;
+    const REAL length = a * (REAL)sqrt(NAME(size_of_x)(frame) / frame->f.s);
+    return length < 1 ? length * (length + (REAL)0.125) * TOLERANCE : TOLERANCE;
 }
 
 /* From x to where the geodesic leads in time a, or Euler's step, where a is 1 and there is no momentum. Returns 0 where
@@ -308,22 +326,19 @@ static int NAME(drift_frame)(struct NAME(frame) *frame, REAL a, int euler, int l
     const struct weight *w = frame->w;
     const int64_t n = (int64_t)frame->f.s * frame->f.s;
     const REAL size = euler ? NAME(aim_of_euler)(frame) : NAME(aim)(frame, a);
-    const REAL tolerance = TOLERANCE * (euler ? 1 : NAME(length_of_step)(frame, a));
+    const REAL tolerance = euler ? TOLERANCE : NAME(tolerance)(frame, a);
     if (!NAME(multipliers)(frame, tolerance, size))
         return !euler && NAME(polar)(frame, a);
-    REAL *N = frame->Y, *T = frame->M;
-    const int looking = last && *w->step % LOOK_EVERY == 0;
-    if (looking)
-        NAME(look_at)(frame, frame->q);
-    for (int64_t i = 0; i < n; i++) {
-        const REAL error = looking ? frame->R[i] / 2 : 0;
-        N[i] = frame->Z[i] + (T[i] + error);
-        T[i] -= error;
+    REAL *N = frame->Z;
+    for (int64_t i = 0; i < n; i++)
+        N[i] += frame->M[i];
+    const int due = last && *w->step % LOOK_EVERY == 0;
+    const int doubtful = due || !(NAME(spectral_norm)(N, frame->f.s, SAFE, frame->line) <= SAFE);
+    if (frame->p_out == frame->x) { /* of a drift that another one follows */
+        memcpy(frame->spare, frame->x, (size_t)w->elements * sizeof(REAL));
+        frame->x = frame->spare;
     }
-    const int doubtful = !(NAME(spectral_norm)(N, frame->f.s, SAFE, frame->line) <= SAFE);
-    if (frame->p_out != frame->x)
-        memcpy(frame->p_out, frame->x, (size_t)w->elements * sizeof(REAL));
-    NAME(add_along)(&frame->f, frame->q, N, -1 / a, frame->p_out);
+    NAME(along)(&frame->f, frame->q, N, -1 / a, 0, frame->p_out);
     struct NAME(advance) advance = {frame, a};
     share(frame->f.threads, NAME(advance_unit), &advance, (w->elements + UNIT - 1) / UNIT);
     frame->q = frame->q_out;
@@ -331,7 +346,7 @@ static int NAME(drift_frame)(struct NAME(frame) *frame, REAL a, int euler, int l
     if (doubtful)
         NAME(correct)(frame, frame->q_out);
     if (!euler)
-        NAME(add_along)(&frame->f, frame->q, T, -1 / a, frame->p_out);
+        NAME(along)(&frame->f, frame->q, frame->M, -1 / a, 1, frame->p_out);
     return 1;
 }
 

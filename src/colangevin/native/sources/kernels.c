@@ -7,6 +7,7 @@
 #include "halves.h"
 #include "job.h"
 #include "kernels.h"
+#include "lanes.h"
 #include "limits.h"
 #include "streams.h"
 #include "sums.h"

@@ -171,7 +171,7 @@ EXPORT int64_t colangevin_plan(struct job *job)
         const int64_t room = (kernels->room_of(w) + 63) / 64 * 64;
         const double cost = cost_of(w);
         w->first_unit = job->units;
-        w->shared = job->threads > 1 && cost > WORTH_SHARING && cost * 4 * (double)job->threads > all;
+        w->shared = job->threads > 1 && cost > WORTH_SHARING && cost * 2 * (double)job->threads > all;
         job->units += units_of(w);
         if (w->shared)
             largest = room > largest ? room : largest;

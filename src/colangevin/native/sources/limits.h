@@ -2,8 +2,8 @@
 #ifndef COLANGEVIN_LIMITS_H
 #define COLANGEVIN_LIMITS_H
 
-/* sides of a block that is turned in the cache, and of one of a symmetric product that is computed apart */
-enum { TILE = 16, NARROW = 64 };
+/* side of a block of a symmetric product that is computed apart */
+enum { NARROW = 64 };
 
 /* As multipliers.py has them: when the iteration has converged, and when it is given up. */
 enum { TRIALS = 24, ITERATIONS = 80 };
@@ -14,10 +14,10 @@ enum { TRIALS = 24, ITERATIONS = 80 };
 #define NORMAL ((REAL)0.5)
 /* Multipliers up to which an error of Q cannot grow much before it is looked at. */
 #define SAFE ((REAL)0.3)
-/* Largest error of a result that was looked at. */
-#define RESULT ((REAL)2 * TOLERANCE)
+/* Largest error of a result that was looked at and is left as it is. */
+#define RESULT ((REAL)0.75 * TOLERANCE)
 /* Eigenvalues of E up to which a polar factor is computed here: it costs some digits, and a correction each. */
 #define MODERATE ((REAL)16)
-enum { LOOK_EVERY = 4, LARGE_ROOMS = 3, SQUARE_ROOMS = 8 };
+enum { LOOK_EVERY = 8, LARGE_ROOMS = 3, SQUARE_ROOMS = 8 };
 
 #endif

@@ -41,7 +41,9 @@ class Native(Mover):
         self._rows: list[Rows] = [entry.rows for entry in entries]
         self._job = Job()
         self._call = ctypes.byref(self._job)
-        pointers = [pointer for rows in self._rows for pointer in rows.pointers]
+        # the longest work first, so that no thread begins it when the others are done
+        by_cost = sorted(self._rows, key=lambda rows: -rows.cost)
+        pointers = [pointer for rows in by_cost for pointer in rows.pointers]
         self._pointers = (ctypes.POINTER(Weight) * len(pointers))(*pointers)
         self._job.weights, self._job.count = self._pointers, len(pointers)
         self._small = sum(entry.numel for entry in entries) <= _SMALL

@@ -1,6 +1,7 @@
 """Rows: what the native library knows of one parameter, a row for each of its copies."""
 
 import ctypes
+import math
 
 import torch
 from torch import Tensor
@@ -95,6 +96,12 @@ class Rows:
     def matrices(self) -> bool:
         """Whether the parameter is a matrix, moved as a whole."""
         return bool(self.table[0].form == FRAME)
+
+    @property
+    def cost(self) -> int:
+        """Products that a unit of its work takes: many for a matrix, which is one unit."""
+        shape = self.entry.configuration_shape
+        return math.prod(shape) * min(shape) if self.matrices else 0
 
     @property
     def steps_before(self) -> int:
