@@ -163,8 +163,8 @@ def why_not() -> str:
 def _of_torch(name: str) -> int:
     """The address of a function that torch is linked with, or 0.
 
-    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP or a BLAS
-    of its own, whose threads would fight with torch's for the cores.
+    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP or a
+    BLAS of its own, whose threads would fight with torch's for the cores.
 
     Args:
         name: of the function.
