@@ -69,12 +69,10 @@ class Library:
             function.argtypes = [job]
         self.plan.restype = self.look.restype = ctypes.c_int64
         self.move.restype = self.remember.restype = None
-        blas = _of_torch("sgemm_"), _of_torch("dgemm_")
-        #: whether torch's BLAS was found, which multiplies matrices
-        self.multiplies = all(blas)
         handle.colangevin_take_blas.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        handle.colangevin_take_blas.restype = None
-        handle.colangevin_take_blas(*blas)
+        handle.colangevin_take_blas.restype = ctypes.c_int
+        #: whether torch's BLAS was found, which multiplies matrices
+        self.multiplies = bool(handle.colangevin_take_blas(_of_torch("sgemm_"), _of_torch("dgemm_")))
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
         self.normals.argtypes = [address, word, word, ctypes.c_int, address, word]
