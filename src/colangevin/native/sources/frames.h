@@ -142,6 +142,8 @@ static void NAME(settle)(struct NAME(frame) *frame, REAL a, REAL most)
         const double size = (double)a * (double)a * NAME(size_of_x)(frame);
         const double normal = NAME(squares_of)(frame->Z, s * s);
         const int swamped = normal > 0.75 * size;
+        if (!(size < INFINITY)) /* the iteration will fail */
+            return;
         if (!(swamped && size > 0) && NAME(spectral_norm)(frame->Z, frame->f.s, most, frame->line) <= most)
             return;
         NAME(remove_normal)(frame, a);

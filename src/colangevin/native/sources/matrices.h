@@ -181,7 +181,7 @@ static inline double NAME(squares_of)(const REAL *x, int64_t n)
 }
 
 /* The spectral norm of a symmetric matrix: the largest row sum bounds it from above; where that is more than enough, a
- * few turns of the power method tell it to a fifth or so. */
+ * few turns of the power method tell it to a fifth or so. NaN if there is one. */
 static inline REAL NAME(spectral_norm)(const REAL *matrix, int s, REAL enough, REAL *RESTRICT room)
 {
     REAL bound = 0;
@@ -189,7 +189,7 @@ static inline REAL NAME(spectral_norm)(const REAL *matrix, int s, REAL enough, R
         const REAL *row = matrix + (int64_t)i * s;
         double sum;
         SUM(REAL, sum, s, ABS(row[i]));
-        bound = sum > (double)bound ? (REAL)sum : bound;
+        bound = sum <= (double)bound ? bound : (REAL)sum;
     }
     if (!(bound > enough))
         return bound;
@@ -198,7 +198,7 @@ static inline REAL NAME(spectral_norm)(const REAL *matrix, int s, REAL enough, R
         from[i] = (i * 7 + 3) % 11 < 5 ? -1 : 1;
     for (int turn = 0; turn < 8; turn++) {
         const double size = sqrt(NAME(squares_of)(from, s));
-        if (!(size > 0))
+        if (size == 0)
             return 0;
         for (int i = 0; i < s; i++)
             to[i] = (REAL)(NAME(dot)(matrix + (int64_t)i * s, from, s) / size);
@@ -208,5 +208,5 @@ static inline REAL NAME(spectral_norm)(const REAL *matrix, int s, REAL enough, R
         to = next;
     }
     length *= (REAL)1.2; /* the power method comes from below */
-    return length < bound ? length : bound;
+    return length < bound ? length : bound; /* the bound, if the squares have overflown */
 }
