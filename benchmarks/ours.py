@@ -49,16 +49,16 @@ def _contender(
     method: str,
     constraint: cl.Constraint,
     words: int,
-    *also: str,
+    *,
     least_dim: int = 0,
     temperature: float = 0.0,
 ) -> Contender:
     build = _build(constraint, least_dim, temperature)
-    return Contender(method, "colangevin", build, words, ("graph", *also))
+    return Contender(method, "colangevin", build, words, ("graph",))
 
 
-CIRCLE = _contender("circle", cl.Circle(RADIUS), 6, "compiled")
-CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 6, "compiled", temperature=TEMPERATURE)
+CIRCLE = _contender("circle", cl.Circle(RADIUS), 6)
+CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 6, temperature=TEMPERATURE)
 ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
 #: a row of one entry has no direction, so spheres leave vectors free
 ELEMENTWISE = (

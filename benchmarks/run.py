@@ -49,7 +49,7 @@ def _cpu_sections(seconds: float) -> list[Section]:
     grown = Budget(0.0, seconds / 4, 30)
     peers = (SGD_FOREACH, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
     return [
-        Section(workloads.PERCEPTRON, _ELEMENTWISE, short, 2),
+        Section(workloads.PERCEPTRON, _ELEMENTWISE, short, 1),
         Section(workloads.MLP, _ELEMENTWISE, short, 1),
         Section(workloads.RESNET34, peers, long, 1),
         Section(
