@@ -53,7 +53,7 @@ class Library:
         handle = _checked(path)
         self.path = path
         #: the address of torch's ``GOMP_parallel``, which runs a function on many threads; 0 without one
-        self.pool = _pool()
+        self.pool = _of_torch("GOMP_parallel")
         handle.colangevin_begin.argtypes = [ctypes.c_void_p, ctypes.c_int]
         handle.colangevin_begin.restype = None
         handle.colangevin_begin(self.pool, _VARIANTS.index(most))
@@ -64,8 +64,17 @@ class Library:
         self.plan = handle.colangevin_plan
         self.look = handle.colangevin_look
         self.move = handle.colangevin_move
-        for function, result in ((self.plan, ctypes.c_int64), (self.look, ctypes.c_int64), (self.move, None)):
-            function.argtypes, function.restype = [job], result
+        self.remember = handle.colangevin_remember
+        for function in (self.plan, self.look, self.move, self.remember):
+            function.argtypes = [job]
+        self.plan.restype = self.look.restype = ctypes.c_int64
+        self.move.restype = self.remember.restype = None
+        blas = _of_torch("sgemm_"), _of_torch("dgemm_")
+        #: whether torch's BLAS was found, which multiplies matrices
+        self.multiplies = all(blas)
+        handle.colangevin_take_blas.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        handle.colangevin_take_blas.restype = None
+        handle.colangevin_take_blas(*blas)
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
         self.normals.argtypes = [address, word, word, ctypes.c_int, address, word]
@@ -151,12 +160,20 @@ def why_not() -> str:
     return found.reason if isinstance(found, UnusableError) else ""
 
 
-def _pool() -> int:
-    """The address of torch's ``GOMP_parallel``, or 0."""
+def _of_torch(name: str) -> int:
+    """The address of a function that torch is linked with, or 0.
+
+    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP or a BLAS
+    of its own, whose threads would fight with torch's for the cores.
+
+    Args:
+        name: of the function.
+
+    Returns:
+        The address.
+    """
     try:
-        # Looked up in torch and in what torch is linked with: another package may have loaded an OpenMP of
-        # its own, whose threads would fight with torch's for the cores.
-        torch_itself = ctypes.CDLL(torch._C.__file__)
-        return ctypes.cast(torch_itself.GOMP_parallel, ctypes.c_void_p).value or 0
+        function = getattr(ctypes.CDLL(torch._C.__file__), name)
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
     except (AttributeError, OSError, TypeError):
         return 0

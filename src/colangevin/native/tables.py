@@ -14,10 +14,10 @@ from typing import ClassVar
 
 import torch
 
-__all__ = ["CIRCLE", "LINE", "MOST_LETTERS", "SPHERE", "TYPES", "Finding", "Job", "Program", "Weight"]
+__all__ = ["CIRCLE", "FRAME", "LINE", "MOST_LETTERS", "SPHERE", "TYPES", "Finding", "Job", "Program", "Weight"]
 
 MOST_LETTERS = 64
-LINE, CIRCLE, SPHERE = range(3)
+LINE, CIRCLE, SPHERE, FRAME = range(4)
 #: numbers of the dtypes
 TYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 
@@ -48,6 +48,7 @@ class Weight(Structure):
         ("first_unit", c_int64),
         *((name, c_int32) for name in ("form", "slack", "weight_type", "gradient_type", "state_type")),
         *((name, c_int32) for name in ("maximize", "counts", "doubtful", "edited", "sampled")),
+        *((name, c_int32) for name in ("shared", "rounds", "polar", "left_out")),
     ]
 
 
@@ -64,5 +65,5 @@ class Job(Structure):
         ("weights", POINTER(POINTER(Weight))),
         ("findings", POINTER(Finding)),
         ("room", c_void_p),
-        *((name, c_int64) for name in ("room_bytes", "count", "units", "threads")),
+        *((name, c_int64) for name in ("room_bytes", "whole_room_bytes", "count", "units", "threads")),
     ]

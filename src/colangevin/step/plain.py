@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from colangevin.constraints import Manifold
 from colangevin.dynamics import Dynamics, Overdamped
 from colangevin.errors import ConvergenceError
 from colangevin.noise import normal, stream, streams
 from colangevin.step.entry import Entry
 from colangevin.step.hosted import Hosted
 
-__all__ = ["Plain"]
+__all__ = ["Plain", "noise_of", "stepped"]
 
 
 class Plain(Hosted):
@@ -43,35 +44,75 @@ class Plain(Hosted):
 
     def _compute(self) -> tuple[Tensor, Tensor | None]:
         """Configuration and momentum after the segment; nothing is written."""
-        dynamics, manifold = self._dynamics, self.manifold
+        dynamics, entries = self._dynamics, self.entries
         try:
-            q = _stacked([entry.configuration() for entry in self.entries])
-            grad = _stacked([entry.gradient() for entry in self.entries])
-            noise = self._noise(q)
-            if not isinstance(dynamics, Overdamped):
-                return dynamics.step(manifold, q, self._momentum(), grad, noise, self._segment)
-            q = dynamics.step(manifold, q, grad, noise)
-            if not any("momentum" in entry.state for entry in self.entries):
-                return q, None
-            # left by steps with momentum: kept, as in torch.optim.SGD, but cotangent where q is now
-            return q, manifold.tangent(q, self._momentum())
+            q = _stacked([entry.configuration() for entry in entries])
+            grad = _stacked([entry.gradient() for entry in entries])
+            noise = noise_of(entries, [entry.step for entry in entries], dynamics, self._segment, q)
+            kept = dynamics.momentum or any("momentum" in entry.state for entry in entries)
+            p = _stacked([entry.momentum() for entry in entries]) if kept else None
+            return stepped(self.manifold, dynamics, q, p, grad, noise, self._segment)
         except ConvergenceError as error:
-            names = ", ".join(entry.label for entry in self.entries)
+            names = ", ".join(entry.label for entry in entries)
             raise ConvergenceError(f"{names}: {error}") from None
 
-    def _momentum(self) -> Tensor:
-        return _stacked([entry.momentum() for entry in self.entries])
 
-    def _noise(self, q: Tensor) -> list[Tensor]:
-        """The normals of the segment: functions of seed, step, parameter, copy, segment and draw alone."""
-        shapes = self._dynamics.noise_shapes(self.manifold, self._segment)
-        if not shapes:
-            return []
-        parameters = [stream(entry.group["seed"], entry.step, entry.index) for entry in self.entries]
-        copies = [entry.numbers for entry in self.entries]
-        keys = [streams(parameters, copies, self._segment, draw) for draw in range(len(shapes))]
-        pairs = zip(keys, shapes, strict=True)
-        return [normal(key, shape, dtype=q.dtype, device=q.device) for key, shape in pairs]
+def stepped(
+    manifold: Manifold,
+    dynamics: Dynamics,
+    q: Tensor,
+    p: Tensor | None,
+    grad: Tensor,
+    noise: Sequence[Tensor],
+    segment: int,
+) -> tuple[Tensor, Tensor | None]:
+    """Configuration and momentum after a segment.
+
+    Args:
+        manifold: of each copy.
+        dynamics: with its numbers on the host.
+        q: the configurations.
+        p: the momenta; None where overdamped steps alone have been taken.
+        grad: the gradients.
+        noise: of the segment.
+        segment: of the step.
+
+    Returns:
+        The next configurations and momenta.
+    """
+    if not isinstance(dynamics, Overdamped):
+        assert p is not None
+        return dynamics.step(manifold, q, p, grad, noise, segment)
+    q = dynamics.step(manifold, q, grad, noise)
+    # left by steps with momentum: kept, as in torch.optim.SGD, but cotangent where q is now
+    return q, None if p is None else manifold.tangent(q, p)
+
+
+def noise_of(
+    entries: Sequence[Entry], steps: Sequence[int], dynamics: Dynamics, segment: int, q: Tensor
+) -> list[Tensor]:
+    """The normals of a segment: functions of seed, step, parameter, copy, segment and draw alone.
+
+    Args:
+        entries: the parameters; all on one manifold.
+        steps: how many steps each has taken.
+        dynamics: of their group.
+        segment: of the step.
+        q: a tensor of the dtype and on the device of the noise.
+
+    Returns:
+        One tensor for each draw.
+    """
+    shapes = dynamics.noise_shapes(entries[0].manifold, segment)
+    if not shapes:
+        return []
+    pairs = zip(entries, steps, strict=True)
+    parameters = [stream(entry.group["seed"], step, entry.index) for entry, step in pairs]
+    copies = [entry.numbers for entry in entries]
+    keys = [streams(parameters, copies, segment, draw) for draw in range(len(shapes))]
+    return [
+        normal(key, shape, dtype=q.dtype, device=q.device) for key, shape in zip(keys, shapes, strict=True)
+    ]
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:

@@ -10,7 +10,7 @@ enum { MOST_LETTERS = 64 };
 enum type { FLOAT32, FLOAT64, BFLOAT16, FLOAT16 };
 
 /* which manifold a weight lies on */
-enum form { LINE, CIRCLE, SPHERE };
+enum form { LINE, CIRCLE, SPHERE, FRAME };
 
 /* One segment of a step: its letters with their numbers, or the overdamped step. */
 struct program {
@@ -33,8 +33,8 @@ struct weight {
     const void *radii;          /* of the state's type, one an element or a row; NULL for one radius */
     const struct program *program;
     int64_t elements;
-    int64_t rows;               /* of a sphere: rows, entries of a row of the weight, and the distance of */
-    int64_t entries;            /* two rows of the state */
+    int64_t rows;               /* of a sphere or a matrix: rows, and entries of a row of the weight; of a sphere also */
+    int64_t entries;            /* the distance of two rows of the state */
     int64_t stride;
     double radius;
     double decay;               /* weight decay */
@@ -54,6 +54,10 @@ struct weight {
     int32_t doubtful;           /* found by look: a gradient that is not finite, or too large */
     int32_t edited;             /* found by look: a weight that is not what the last step left */
     int32_t sampled;            /* whether the checksum leaves out most of the weight */
+    int32_t shared;             /* found by plan: a matrix so large that all threads work at it together */
+    int32_t rounds;             /* found by move: iterations for the multipliers of a matrix */
+    int32_t polar;              /* found by move: how many drifts of a matrix took the polar factor instead */
+    int32_t left_out;           /* found by move: a matrix that the host has to move */
 };
 
 /* What is known of one unit of work. */
@@ -65,8 +69,9 @@ struct finding {
 struct job {
     struct weight **weights;
     struct finding *findings;   /* one a unit */
-    void *room;                 /* memory for one row of a sphere, for each thread */
-    int64_t room_bytes;         /* of one thread */
+    void *room;                 /* memory for a row of a sphere or for a matrix */
+    int64_t room_bytes;         /* found by plan: of one thread */
+    int64_t whole_room_bytes;   /* found by plan: of all threads together */
     int64_t count;              /* of weights */
     int64_t units;
     int64_t threads;

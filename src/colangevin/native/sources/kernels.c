@@ -7,6 +7,8 @@
 #include "halves.h"
 #include "job.h"
 #include "kernels.h"
+#include "lanes.h"
+#include "limits.h"
 #include "streams.h"
 #include "sums.h"
 
@@ -33,9 +35,34 @@ static void look_at_unit(struct job *job, const struct weight *w, int64_t unit)
     job->findings[unit].checksum = checksum(w, start, stop);
 }
 
-static void move_unit(struct job *job, const struct weight *w, int64_t unit, void *room)
+/* Move a matrix, and sum up all of its units. */
+static void move_matrix(struct job *job, struct weight *w, int64_t threads, void *room)
+{
+    w->rounds = w->polar = 0;
+    w->left_out = !(w->state_type == FLOAT64 ? move_frame_double(w, threads, room) : move_frame_float(w, threads, room));
+    for (int64_t unit = 0; unit < units_of(w); unit++) {
+        int64_t start, stop;
+        stretch(w, unit, &start, &stop);
+        job->findings[w->first_unit + unit].checksum = checksum(w, start, stop);
+    }
+}
+
+/* Bytes of room that moving a unit of a weight takes. */
+static int64_t room_of(const struct weight *w)
+{
+    if (w->form == FRAME)
+        return w->state_type == FLOAT64 ? frame_room_double(w) : frame_room_float(w);
+    return w->form == SPHERE ? (w->entries + w->slack) * (int64_t)sizeof(double) : 0;
+}
+
+static void move_unit(struct job *job, struct weight *w, int64_t unit, void *room)
 {
     int64_t start, stop;
+    if (w->form == FRAME) { /* moved as a whole, by whoever takes its first unit or by all threads before */
+        if (unit == w->first_unit && !w->shared)
+            move_matrix(job, w, 1, room);
+        return;
+    }
     stretch(w, unit - w->first_unit, &start, &stop);
     if (w->form == SPHERE && w->state_type == FLOAT64)
         move_rows_double(w, start / w->entries, stop / w->entries, (double *)room);
@@ -55,6 +82,8 @@ static void move_unit(struct job *job, const struct weight *w, int64_t unit, voi
 const struct kernels KERNELS = {
     .look_at_unit = look_at_unit,
     .move_unit = move_unit,
+    .move_matrix = move_matrix,
+    .room_of = room_of,
     .normals_float = normals_float,
     .normals_double = normals_double,
 };

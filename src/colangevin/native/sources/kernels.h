@@ -4,11 +4,23 @@
 
 #include "job.h"
 
+/* Give units of work to so many threads; each is called with room of its own, or NULL. */
+void share(int64_t threads, void (*work)(void *data, int64_t unit, void *room), void *data, int64_t units);
+
+/* torch's products of matrices, as Fortran has them: C <- scale A B + keep C. NULL where torch has none. */
+#define GEMM(REAL) \
+    (const char *, const char *, const int *, const int *, const int *, const REAL *, const REAL *, const int *, \
+     const REAL *, const int *, const REAL *, REAL *, const int *, int, int)
+extern void(*gemm_float) GEMM(float);
+extern void(*gemm_double) GEMM(double);
+
 enum { UNIT = 1 << 14 }; /* elements of a unit of work, more or less */
 
 struct kernels {
     void (*look_at_unit)(struct job *, const struct weight *, int64_t unit);
-    void (*move_unit)(struct job *, const struct weight *, int64_t unit, void *room);
+    void (*move_unit)(struct job *, struct weight *, int64_t unit, void *room);
+    void (*move_matrix)(struct job *, struct weight *, int64_t threads, void *room);
+    int64_t (*room_of)(const struct weight *);
     void (*normals_float)(uint64_t key, int64_t start, int64_t count, float *out);
     void (*normals_double)(uint64_t key, int64_t start, int64_t count, double *out);
 };

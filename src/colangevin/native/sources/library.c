@@ -9,6 +9,7 @@
 #include "kernels.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define WORTH_SHARING 1e6 /* products and sums of a matrix that take longer than a call to all threads */
 
 extern const struct kernels kernels_baseline;
 #ifdef COLANGEVIN_X86
@@ -25,6 +26,9 @@ static atomic_int forked; /* in a child of fork the threads of the pool are gone
 
 static void note_fork(void) { forked = 1; }
 
+void(*gemm_float) GEMM(float);
+void(*gemm_double) GEMM(double);
+
 /* A hash of the sources that the library was made from. */
 EXPORT const char *colangevin_fingerprint(void) { return COLANGEVIN_FINGERPRINT; }
 
@@ -35,6 +39,13 @@ EXPORT int64_t colangevin_sizes(int which)
 {
     const int64_t sizes[] = {sizeof(struct program), sizeof(struct weight), sizeof(struct finding), sizeof(struct job)};
     return which >= 0 && which < 4 ? sizes[which] : -1;
+}
+
+/* Take sgemm and dgemm of torch's BLAS, or NULL. */
+EXPORT void colangevin_take_blas(void *sgemm, void *dgemm)
+{
+    memcpy(&gemm_float, &sgemm, sizeof sgemm);
+    memcpy(&gemm_double, &dgemm, sizeof dgemm);
 }
 
 /* Take GOMP_parallel of torch's OpenMP, or NULL, and the fastest variant that the processor runs and the caller
@@ -98,6 +109,12 @@ static void work_off(struct shift *shift, int64_t threads)
         take_units(shift);
 }
 
+void share(int64_t threads, void (*work)(void *, int64_t, void *), void *data, int64_t units)
+{
+    struct shift shift = {.work = work, .data = data, .units = units};
+    work_off(&shift, threads);
+}
+
 /* ---- steps ------------------------------------------------------------------------------------ */
 
 /* The weight that a unit belongs to: the last whose first unit is not beyond it. */
@@ -133,14 +150,35 @@ static uint64_t joined_checksum(const struct job *job, const struct weight *w)
     return sum;
 }
 
-/* Give every weight its units of work; returns how many there are. */
+/* Products and sums that the step of a matrix takes, more or less. */
+static double cost_of(const struct weight *w)
+{
+    const double shorter = (double)(w->rows < w->entries ? w->rows : w->entries);
+    return w->form == FRAME ? shorter * (double)w->elements : 0;
+}
+
+/* Give every weight its units of work; returns how many there are. A matrix is shared by all threads where one thread
+ * alone would be at it when the others have nothing left to do. */
 EXPORT int64_t colangevin_plan(struct job *job)
 {
-    job->units = 0;
+    double all = 0;
+    int64_t largest = 0;
+    job->units = job->room_bytes = 0;
+    for (int64_t k = 0; k < job->count; k++)
+        all += cost_of(job->weights[k]);
     for (int64_t k = 0; k < job->count; k++) {
-        job->weights[k]->first_unit = job->units;
-        job->units += units_of(job->weights[k]);
+        struct weight *w = job->weights[k];
+        const int64_t room = (kernels->room_of(w) + 63) / 64 * 64;
+        const double cost = cost_of(w);
+        w->first_unit = job->units;
+        w->shared = job->threads > 1 && cost > WORTH_SHARING && cost * 2 * (double)job->threads > all;
+        job->units += units_of(w);
+        if (w->shared)
+            largest = room > largest ? room : largest;
+        else
+            job->room_bytes = room > job->room_bytes ? room : job->room_bytes;
     }
+    job->whole_room_bytes = job->room_bytes * job->threads > largest ? job->room_bytes * job->threads : largest;
     return job->units;
 }
 
@@ -167,6 +205,9 @@ EXPORT void colangevin_move(struct job *job)
 {
     struct shift shift = {
         .work = move_unit, .data = job, .room = job->room, .room_bytes = job->room_bytes, .units = job->units};
+    for (int64_t k = 0; k < job->count; k++)
+        if (job->weights[k]->shared)
+            kernels->move_matrix(job, job->weights[k], job->threads, job->room);
     work_off(&shift, job->threads);
     for (int64_t k = 0; k < job->count; k++) {
         struct weight *w = job->weights[k];
@@ -174,6 +215,15 @@ EXPORT void colangevin_move(struct job *job)
         if (w->counts && w->program->completes)
             ++*w->step;
     }
+}
+
+/* Sum up matrices that the host has moved. */
+EXPORT void colangevin_remember(struct job *job)
+{
+    struct shift shift = {.work = look_at_unit, .data = job, .room = job->room, .units = job->units};
+    work_off(&shift, job->threads);
+    for (int64_t k = 0; k < job->count; k++)
+        job->weights[k]->left = joined_checksum(job, job->weights[k]);
 }
 
 /* ---- noise ------------------------------------------------------------------------------------ */

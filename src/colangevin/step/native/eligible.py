@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import ElementwiseForm, SphereForm
+from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
 from colangevin.dynamics import Dynamics, Overdamped
 from colangevin.native.library import library
 from colangevin.native.tables import MOST_LETTERS, TYPES
@@ -24,13 +24,23 @@ def native(entry: Entry, dynamics: Dynamics) -> bool:
         Whether it does; else the parameter takes the plain path.
     """
     weight, grad = entry.parameter, entry.grad
-    if not isinstance(entry.form, ElementwiseForm | SphereForm) or weight.device.type != "cpu":
+    if entry.form is None or weight.device.type != "cpu":
         return False
     if weight.dtype not in TYPES or grad.dtype not in TYPES or grad.device != weight.device or grad.is_neg():
         return False
     if not isinstance(dynamics, Overdamped) and max(map(len, dynamics.splitting.segments)) > MOST_LETTERS:
         return False
-    return (_in_order(weight, grad) or _in_one_order(entry, dynamics)) and library() is not None
+    in_order = _in_order(weight, grad) or _in_one_order(entry, dynamics)
+    return in_order and _moves(entry.form, entry)
+
+
+def _moves(form: Form, entry: Entry) -> bool:
+    """Whether the library is there and has this form."""
+    used = library()
+    if used is None or not isinstance(form, OrthogonalForm):
+        return used is not None
+    # the two orthonormal matrices of one entry have no tangent
+    return used.multiplies and entry.configuration_shape != (1, 1)
 
 
 def _in_order(weight: Tensor, grad: Tensor) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from colangevin.constraints import solves
 from colangevin.dynamics import Dynamics
 from colangevin.dynamics.rates import stamp
 from colangevin.native.library import Library, library
@@ -13,6 +14,7 @@ from colangevin.native.tables import Finding, Job, Program, Weight
 from colangevin.step.entry import Entry
 from colangevin.step.gradients import largest_norm
 from colangevin.step.mover import Mover
+from colangevin.step.native.left_out import move_plainly
 from colangevin.step.native.programs import programs
 from colangevin.step.native.rows import Rows
 
@@ -39,13 +41,13 @@ class Native(Mover):
         self._rows: list[Rows] = [entry.rows for entry in entries]
         self._job = Job()
         self._call = ctypes.byref(self._job)
-        pointers = [pointer for rows in self._rows for pointer in rows.pointers]
+        # the longest work first, so that no thread begins it when the others are done
+        by_cost = sorted(self._rows, key=lambda rows: -rows.cost)
+        pointers = [pointer for rows in by_cost for pointer in rows.pointers]
         self._pointers = (ctypes.POINTER(Weight) * len(pointers))(*pointers)
         self._job.weights, self._job.count = self._pointers, len(pointers)
-        self._findings = (Finding * used.plan(self._call))()
-        self._job.findings = self._findings
         self._small = sum(entry.numel for entry in entries) <= _SMALL
-        self._longest = max(rows.longest for rows in self._rows)
+        self._matrices = [rows for rows in self._rows if rows.matrices]
         self._parameters = [entry.parameter for entry in entries]
         self._groups = list({entry.group_index: entry.group for entry in entries}.items())
         # what rows hold: addresses of weights, gradients and state, options, and numbers
@@ -108,6 +110,8 @@ class Native(Mover):
         for entry, weight in self._lifted:
             entry.stack(entry.parameter).copy_(weight)
         self._library.move(self._call)
+        if self._matrices:
+            self._move_matrices()
 
     def finish(self) -> None:
         for rows in self._rows:
@@ -145,14 +149,28 @@ class Native(Mover):
                 rows.point_to_gradient()
             self._gradients = gradients
 
+    def _move_matrices(self) -> None:
+        """Count what was iterated, and move in plain torch what the library left out."""
+        dynamics, segment = self._followed
+        left_out = [rows for rows in self._matrices if any(row.left_out for row in rows.table)]
+        for rows in left_out:
+            copies = [copy for copy, row in enumerate(rows.table) if row.left_out]
+            move_plainly(rows.entry, copies, dynamics[rows.entry.group_index], segment, rows.steps_before)
+        if left_out:
+            self._library.remember(self._call)
+        if solves.current.get():
+            for rows in self._matrices:
+                rows.note_solves()
+
     def _use_threads(self) -> None:
-        """As many as torch uses, each with room for a row."""
+        """As many as torch uses, each with room of its own."""
         threads = 1 if self._small else torch.get_num_threads()
         if threads != self._job.threads:
             self._job.threads = threads
-            self._room = torch.empty(threads, -(-self._longest // 8) * 8, dtype=torch.float64, device="cpu")
+            self._findings = (Finding * self._library.plan(self._call))()
+            self._job.findings = self._findings
+            self._room = torch.empty(self._job.whole_room_bytes, dtype=torch.uint8, device="cpu")
             self._job.room = self._room.data_ptr()
-            self._job.room_bytes = 8 * self._room.shape[1]
 
     def _settle(self, entry: Entry, *, momentum: bool) -> None:
         """Make the state of a parameter; a weight that has to be put onto its manifold is put there later."""

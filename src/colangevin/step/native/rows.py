@@ -1,13 +1,15 @@
 """Rows: what the native library knows of one parameter, a row for each of its copies."""
 
 import ctypes
+import math
 
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import ElementwiseForm, SphereForm
+from colangevin.constraints import solves
+from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
 from colangevin.dynamics.rates import Scalar, varies
-from colangevin.native.tables import CIRCLE, LINE, SPHERE, TYPES, Program, Weight
+from colangevin.native.tables import CIRCLE, FRAME, LINE, SPHERE, TYPES, Program, Weight
 from colangevin.step.entry import Entry
 from colangevin.step.native.radii import one_a_copy, radius_table
 
@@ -38,12 +40,12 @@ class Rows:
         form = entry.form
         elements = entry.numel // entry.copies
         sphere = isinstance(form, SphereForm)
-        rows, held = entry.configuration_shape if sphere else (0, 0)
+        rows, held = (0, 0) if isinstance(form, ElementwiseForm) else entry.configuration_shape
         slack = int(isinstance(form, SphereForm) and form.slack)
         radius = form.radius if isinstance(form, ElementwiseForm | SphereForm) else None
         for copy, row in enumerate(self.table):
             row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
-            row.form = SPHERE if sphere else LINE if radius is None else CIRCLE
+            row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
             row.sampled = row.form == CIRCLE and entry.numel > _LARGE
             row.parameter, row.copy, row.counts = entry.index, entry.numbers[copy], copy == 0
@@ -57,12 +59,6 @@ class Rows:
                 row.radius = float(radii[copy, 0])
             else:
                 row.radii = radii[copy].data_ptr()
-
-    @property
-    def longest(self) -> int:
-        """Entries of a row of the position, for spheres."""
-        first = self.table[0]
-        return int(first.entries + first.slack)
 
     # ---- what may change between steps -----------------------------------------------------------
 
@@ -97,6 +93,31 @@ class Rows:
             row.maximize = bool(group["maximize"])
 
     @property
+    def matrices(self) -> bool:
+        """Whether the parameter is a matrix, moved as a whole."""
+        return bool(self.table[0].form == FRAME)
+
+    @property
+    def cost(self) -> int:
+        """Products that a unit of its work takes: many for a matrix, which is one unit."""
+        shape = self.entry.configuration_shape
+        return math.prod(shape) * min(shape) if self.matrices else 0
+
+    @property
+    def steps_before(self) -> int:
+        """How many steps the parameter had taken when the last segment began."""
+        return int(self.entry.state.get("step", self.count)) - self.completes
+
+    def note_solves(self) -> None:
+        """Count how the multipliers of the last segment were found; plain torch counts its own."""
+        moved = [row for row in self.table if not row.left_out]
+        drifts = self._programs[0].letter.count(b"A") or 1
+        for drift in range(drifts if moved else 0):
+            rounds = 0 if drift else max(row.rounds for row in moved)
+            fallbacks = 0 if drift else sum(row.polar for row in moved)
+            solves.note("Orthogonal", self.entry.parameter.device, len(moved), rounds, fallbacks)
+
+    @property
     def completes(self) -> bool:
         """Whether a step ends with the segment that it follows."""
         return bool(self._programs[0].completes)
@@ -106,6 +127,13 @@ class Rows:
         self._programs = programs  # kept alive
         for row, program in zip(self.table, programs, strict=True):
             row.program, row.bound = ctypes.pointer(program), bound
+
+
+def _number(form: Form | None) -> int:
+    """The number of a form."""
+    if isinstance(form, ElementwiseForm):
+        return LINE if form.radius is None else CIRCLE
+    return FRAME if isinstance(form, OrthogonalForm) else SPHERE
 
 
 def _address(tensor: Tensor, copy: int, entry: Entry) -> int:

@@ -1,0 +1,23 @@
+/* The numbers of a matrix's step. REAL is the type at hand where they are used. */
+#ifndef COLANGEVIN_LIMITS_H
+#define COLANGEVIN_LIMITS_H
+
+/* side of a block of a symmetric product that is computed apart */
+enum { NARROW = 64 };
+
+/* As multipliers.py has them: when the iteration has converged, and when it is given up. */
+enum { TRIALS = 24, ITERATIONS = 80 };
+#define NEARLY ((REAL)1e-4)
+#define PROGRESS ((REAL)0.9)
+#define TOLERANCE ((REAL)8 * FEW(1.1920929e-07f, 2.220446049250313e-16))
+/* A normal part of a step of this size is projected away first: it costs (1 + |Z|)^2 of the precision. */
+#define NORMAL ((REAL)0.5)
+/* Multipliers up to which an error of Q cannot grow much before it is looked at. */
+#define SAFE ((REAL)0.3)
+/* Largest error of a result that was looked at and is left as it is. */
+#define RESULT ((REAL)0.75 * TOLERANCE)
+/* Eigenvalues of E up to which a polar factor is computed here: it costs some digits, and a correction each. */
+#define MODERATE ((REAL)16)
+enum { LOOK_EVERY = 8, LARGE_ROOMS = 3, SQUARE_ROOMS = 8 };
+
+#endif

@@ -1,0 +1,35 @@
+"""Matrices that the native library leaves out: steps so large that plain torch, in float64, has to find the way."""
+
+from collections.abc import Sequence
+
+import torch
+
+from colangevin.dynamics import Dynamics
+from colangevin.step.entry import Entry
+from colangevin.step.plain import noise_of, stepped
+
+__all__ = ["move_plainly"]
+
+
+def move_plainly(entry: Entry, copies: Sequence[int], dynamics: Dynamics, segment: int, step: int) -> None:
+    """Move some copies of a parameter in plain torch; the others have been moved.
+
+    Args:
+        entry: the parameter.
+        copies: the places of those to move.
+        dynamics: of its group.
+        segment: of the step.
+        step: how many steps the parameter had taken before this one.
+    """
+    dynamics = dynamics.on_host
+    q = entry.configuration()
+    p = entry.momentum() if "momentum" in entry.state else None
+    noise = noise_of([entry], [step], dynamics, segment, q)
+    # all copies, since each may have numbers of its own; what comes out for the others is dropped
+    q_new, p_new = stepped(entry.manifold, dynamics, q, p, entry.gradient(), noise, segment)
+    moved = torch.zeros(entry.copies, dtype=torch.bool, device=q.device)
+    moved[list(copies)] = True
+    moved = moved.view(-1, *[1] * (q.dim() - 1))
+    entry.write(
+        torch.where(moved, q_new, q), None if p is None or p_new is None else torch.where(moved, p_new, p)
+    )
