@@ -1,8 +1,6 @@
 """The native library beside the plain path: the same numbers, within a stated number of roundings."""
 
-import copy
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,9 +9,9 @@ from torch import Tensor, nn
 
 import colangevin as cl
 from colangevin.native.library import library
-from colangevin.step import plan
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
+from tests.step.beside_plain import OPTIMIZERS, assert_near, both, fill_gradients
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library is not compiled")
 
@@ -22,19 +20,6 @@ ULPS = 16.0
 # A row of a sphere has sums of as many products as it has entries.
 ULPS_OF_ROWS = 64.0
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "CoLod": lambda groups, **options: cl.CoLod(groups, lr=0.02, **options),
-    "CoLod, noise": lambda groups, **options: cl.CoLod(groups, lr=0.02, temperature=0.1, seed=3, **options),
-    "OBA": lambda groups, **options: cl.CoLud(groups, lr=0.1, friction=1.0, **options),
-    **{
-        f"{splitting}, noise": lambda groups, splitting=splitting, **options: cl.CoLud(
-            groups, lr=0.1, friction=1.0, temperature=0.1, splitting=splitting, seed=3, **options
-        )
-        for splitting in ("OBA", "BOA", "BAOAB", "OBABO", "ABOBA", "OABAO")
-    },
-    "SGD": lambda groups, **options: cl.ConstrainedSGD(groups, lr=0.1, momentum=0.9, **options),
-    "SGD without momentum": lambda groups, **options: cl.ConstrainedSGD(groups, lr=0.1, **options),
-}
 CONSTRAINTS: dict[str, cl.Constraint] = {
     "free": cl.Free(),
     "circle": cl.Circle(0.8),
@@ -51,60 +36,6 @@ def started(weight: Tensor, constraint: cl.Constraint, generator: torch.Generato
     drawn = torch.rand(weight.shape, generator=generator, dtype=torch.float64) - 0.5
     weight.copy_(constraint.init_(drawn, init="nearest"))
     return nn.Parameter(weight)
-
-
-def fill_gradients(weights: list[nn.Parameter], generator: torch.Generator) -> None:
-    for weight in weights:
-        weight.grad = torch.randn(weight.shape, generator=generator, dtype=torch.float64).to(weight.dtype)
-
-
-def both(
-    build: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
-    weights: list[nn.Parameter],
-    monkeypatch: Any,
-) -> tuple[Any, Any]:
-    """Take two steps natively, then a third from the same state on both paths; return both."""
-    generator = torch.Generator().manual_seed(1)
-    opt = build(weights)
-
-    def closure() -> Tensor:
-        fill_gradients(weights, generator)
-        return torch.zeros(())
-
-    for _ in range(2):
-        opt.step(closure)
-    assert {type(mover) for mover in opt._plan.movers} == {Native}
-    twin_weights, twin = copy.deepcopy((weights, opt))
-    state = generator.get_state()
-    opt.step(closure)
-    with monkeypatch.context() as patch:
-        patch.setattr(plan, "native", lambda entry, dynamics: False)
-        generator.set_state(state)
-
-        def twin_closure() -> Tensor:
-            fill_gradients(twin_weights, generator)
-            return torch.zeros(())
-
-        twin.step(twin_closure)
-        assert {type(mover) for mover in twin._plan.movers} == {Plain}
-    return opt, twin
-
-
-def difference(ours: Tensor, theirs: Tensor) -> float:
-    """The largest difference in units of rounding of the largest number."""
-    size = max(float(theirs.abs().max()), torch.finfo(theirs.dtype).tiny)
-    return float((ours.double() - theirs.double()).abs().max()) / (size * torch.finfo(theirs.dtype).eps)
-
-
-def assert_near(opt: Any, twin: Any, ulps: float) -> None:
-    for group, twin_group in zip(opt.param_groups, twin.param_groups, strict=True):
-        for one, other in zip(group["params"], twin_group["params"], strict=True):
-            # a number between two of half precision may be rounded either way
-            assert difference(one.detach(), other.detach()) <= max(ulps, 1.0)
-            assert opt.state[one].keys() == twin.state[other].keys()
-            assert int(opt.state[one]["step"]) == int(twin.state[other]["step"])
-            for key in opt.state[one].keys() - {"step"}:
-                assert difference(opt.state[one][key], twin.state[other][key]) <= ulps, key
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -198,7 +129,7 @@ def test_channels_last_weights_walk_through_memory(monkeypatch: pytest.MonkeyPat
         for weight in weights:
             weight.grad = torch.randn(weight.shape, generator=generator).to(memory_format=torch.channels_last)
 
-    monkeypatch.setattr("tests.step.test_native.fill_gradients", fill)
+    monkeypatch.setattr("tests.step.beside_plain.fill_gradients", fill)
     opt, twin = both(
         lambda weights: OPTIMIZERS["SGD"]([{"params": weights, "constraint": cl.Circle(0.8)}]),
         weights,

@@ -69,12 +69,10 @@ class Library:
             function.argtypes = [job]
         self.plan.restype = self.look.restype = ctypes.c_int64
         self.move.restype = self.remember.restype = None
-        blas = _of_torch("sgemm_"), _of_torch("dgemm_")
-        #: whether torch's BLAS was found, which multiplies matrices
-        self.multiplies = all(blas)
         handle.colangevin_take_blas.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        handle.colangevin_take_blas.restype = None
-        handle.colangevin_take_blas(*blas)
+        handle.colangevin_take_blas.restype = ctypes.c_int
+        #: whether torch's BLAS was found, which multiplies matrices
+        self.multiplies = bool(handle.colangevin_take_blas(_of_torch("sgemm_"), _of_torch("dgemm_")))
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
         self.normals.argtypes = [address, word, word, ctypes.c_int, address, word]
@@ -163,8 +161,8 @@ def why_not() -> str:
 def _of_torch(name: str) -> int:
     """The address of a function that torch is linked with, or 0.
 
-    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP or a BLAS
-    of its own, whose threads would fight with torch's for the cores.
+    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP or a
+    BLAS of its own, whose threads would fight with torch's for the cores.
 
     Args:
         name: of the function.

@@ -14,7 +14,18 @@ from typing import ClassVar
 
 import torch
 
-__all__ = ["CIRCLE", "FRAME", "LINE", "MOST_LETTERS", "SPHERE", "TYPES", "Finding", "Job", "Program", "Weight"]
+__all__ = [
+    "CIRCLE",
+    "FRAME",
+    "LINE",
+    "MOST_LETTERS",
+    "SPHERE",
+    "TYPES",
+    "Finding",
+    "Job",
+    "Program",
+    "Weight",
+]
 
 MOST_LETTERS = 64
 LINE, CIRCLE, SPHERE, FRAME = range(4)

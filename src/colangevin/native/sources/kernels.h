@@ -2,15 +2,18 @@
 #ifndef COLANGEVIN_KERNELS_H
 #define COLANGEVIN_KERNELS_H
 
+#include <stddef.h>
+
 #include "job.h"
 
 /* Give units of work to so many threads; each is called with room of its own, or NULL. */
 void share(int64_t threads, void (*work)(void *data, int64_t unit, void *room), void *data, int64_t units);
 
-/* torch's products of matrices, as Fortran has them: C <- scale A B + keep C. NULL where torch has none. */
-#define GEMM(REAL) \
-    (const char *, const char *, const int *, const int *, const int *, const REAL *, const REAL *, const int *, \
-     const REAL *, const int *, const REAL *, REAL *, const int *, int, int)
+/* torch's products of matrices, as Fortran has them: C <- scale A B + keep C. NULL where torch has none. Its whole numbers
+ * have 32 bits, or 64 in some builds, which read the same from memory that holds 64. */
+#define GEMM(REAL)                                                                                                   \
+    (const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const REAL *, const REAL *,      \
+     const int64_t *, const REAL *, const int64_t *, const REAL *, REAL *, const int64_t *, size_t, size_t)
 extern void(*gemm_float) GEMM(float);
 extern void(*gemm_double) GEMM(double);
 

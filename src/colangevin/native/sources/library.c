@@ -41,11 +41,23 @@ EXPORT int64_t colangevin_sizes(int which)
     return which >= 0 && which < 4 ? sizes[which] : -1;
 }
 
-/* Take sgemm and dgemm of torch's BLAS, or NULL. */
-EXPORT void colangevin_take_blas(void *sgemm, void *dgemm)
+/* Take sgemm and dgemm of torch's BLAS. Returns whether both are there and multiply right. */
+EXPORT int colangevin_take_blas(void *sgemm, void *dgemm)
 {
+    const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, one = 1, zero = 0;
+    const double a_double[] = {1, 2, 3, 4}, b_double[] = {5, 6, 7, 8}, one_double = 1, zero_double = 0;
+    const int64_t two = 2;
+    float c[4] = {0};
+    double c_double[4] = {0};
+    if (!sgemm || !dgemm)
+        return 0;
     memcpy(&gemm_float, &sgemm, sizeof sgemm);
     memcpy(&gemm_double, &dgemm, sizeof dgemm);
+    gemm_float("N", "N", &two, &two, &two, &one, a, &two, b, &two, &zero, c, &two, 1, 1);
+    gemm_double(
+        "N", "N", &two, &two, &two, &one_double, a_double, &two, b_double, &two, &zero_double, c_double, &two, 1, 1);
+    return c[0] == 23 && c[1] == 34 && c[2] == 31 && c[3] == 46 && c_double[0] == 23 && c_double[1] == 34
+        && c_double[2] == 31 && c_double[3] == 46;
 }
 
 /* Take GOMP_parallel of torch's OpenMP, or NULL, and the fastest variant that the processor runs and the caller

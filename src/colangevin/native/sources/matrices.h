@@ -74,8 +74,8 @@ struct NAME(shape) {
 
 /* C <- scale A B + keep C, each matrix by rows; a letter T says that an operand is to be transposed. */
 static inline void NAME(multiply)(
-    char a_turned, const REAL *a, int a_stride, char b_turned, const REAL *b, int b_stride, int rows, int columns,
-    int depth, REAL scale, REAL keep, REAL *c, int c_stride)
+    char a_turned, const REAL *a, int64_t a_stride, char b_turned, const REAL *b, int64_t b_stride, int64_t rows,
+    int64_t columns, int64_t depth, REAL scale, REAL keep, REAL *c, int64_t c_stride)
 {
     /* BLAS has matrices by columns, and these are the transposes of ours */
     NAME(gemm)(

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
+from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm
 from colangevin.dynamics import Dynamics, Overdamped
 from colangevin.native.library import library
 from colangevin.native.tables import MOST_LETTERS, TYPES

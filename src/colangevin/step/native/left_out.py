@@ -1,4 +1,4 @@
-"""Matrices that the native library leaves out: steps so large that plain torch, in float64, has to find the way."""
+"""Matrices that the native library leaves out: it takes float64 to land steps as large as theirs."""
 
 from collections.abc import Sequence
 

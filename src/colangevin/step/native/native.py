@@ -20,7 +20,7 @@ from colangevin.step.native.rows import Rows
 
 __all__ = ["Native"]
 
-_SMALL = 1 << 15  # elements up to which a second thread costs more than it does
+_SMALL = 1 << 15  # elements that move alone, up to which a second thread costs more than it does
 
 
 class Native(Mover):
@@ -46,7 +46,7 @@ class Native(Mover):
         pointers = [pointer for rows in by_cost for pointer in rows.pointers]
         self._pointers = (ctypes.POINTER(Weight) * len(pointers))(*pointers)
         self._job.weights, self._job.count = self._pointers, len(pointers)
-        self._small = sum(entry.numel for entry in entries) <= _SMALL
+        self._small = sum(rows.cost for rows in self._rows) <= _SMALL
         self._matrices = [rows for rows in self._rows if rows.matrices]
         self._parameters = [entry.parameter for entry in entries]
         self._groups = list({entry.group_index: entry.group for entry in entries}.items())

@@ -1,7 +1,6 @@
 """Rows: what the native library knows of one parameter, a row for each of its copies."""
 
 import ctypes
-import math
 
 import torch
 from torch import Tensor
@@ -18,6 +17,8 @@ __all__ = ["Rows"]
 # Elements from which on the checksum of a circle weight leaves most of them out. Its step does not read the
 # weight, so a whole checksum would show.
 _LARGE = 1 << 16
+# What an element of a matrix costs at least, in units of one that moves alone: some thirty passes.
+_OF_A_MATRIX = 32
 _MASK = (1 << 64) - 1
 
 
@@ -99,9 +100,9 @@ class Rows:
 
     @property
     def cost(self) -> int:
-        """Products that a unit of its work takes: many for a matrix, which is one unit."""
+        """How long a step of it takes, in units of an element that moves alone."""
         shape = self.entry.configuration_shape
-        return math.prod(shape) * min(shape) if self.matrices else 0
+        return self.entry.numel * (_OF_A_MATRIX + min(shape) if self.matrices else 1)
 
     @property
     def steps_before(self) -> int:
