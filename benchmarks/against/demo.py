@@ -1,6 +1,7 @@
 """The training of ``make demo`` by two versions in turns, and how much their results differ."""
 
 import time
+from statistics import median
 from typing import Any
 
 import torch
@@ -50,17 +51,19 @@ def compare(other: Ask, this: Ask, epochs: int | None) -> None:
     """
     epochs = min(epochs or this("epochs"), this("epochs"))
     looks = {1, *(epochs * k // (_LOOKS - 1) for k in range(1, _LOOKS))}
-    spent = [0.0, 0.0]
+    spent: tuple[list[float], list[float]] = ([], [])
     print("epoch   other, s   this, s   this/other   largest difference")
     for epoch in range(1, epochs + 1):
         for number, ask in enumerate((other, this)):
-            spent[number] += ask("advance")
+            spent[number].append(ask("advance"))
         if epoch in looks:
             one, two = (torch.tensor(ask("measure"), dtype=torch.float64) for ask in (other, this))
             largest = (one - two).abs().flatten(1).amax(1).tolist()
             found = ", ".join(f"{name} {value:.0e}" for name, value in zip(MEASURED, largest, strict=True))
-            ratio = spent[1] / spent[0]
-            print(f"{epoch:5d} {spent[0]:10.1f} {spent[1]:9.1f} {ratio:12.3f}   {found}", flush=True)
+            before, now = map(sum, spent)
+            print(f"{epoch:5d} {before:10.1f} {now:9.1f} {now / before:12.3f}   {found}", flush=True)
+    before, now = map(median, spent)
+    print(f"median epoch: {1e3 * before:.0f} ms, {1e3 * now:.0f} ms, {now / before:.3f}")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ def test_the_demo_is_compared_by_time_and_results(capsys):
         return answers.__getitem__
 
     demo.compare(trained(2.0, 1.0), trained(1.0, 1.5), None)
-    last = capsys.readouterr().out.splitlines()[-1]
+    *_, last, middle = capsys.readouterr().out.splitlines()
+    assert middle == "median epoch: 2000 ms, 1000 ms, 0.500"
     assert last.split()[:4] == ["3", "6.0", "3.0", "0.500"]
     assert "train_loss 5e-01" in last
 
