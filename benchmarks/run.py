@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         about = (section.workload, section.contenders, variants, base, device, bandwidth, section.budget)
         jobs.append((section.workload.name, partial(measure, *about)))
     if device.type == "cpu":
-        budget = Budget(0.0, 10 * options.seconds, 1 if options.quick else 7)
+        budget = Budget(0.0, 10 * options.seconds, 1 if options.quick else 5)
         jobs.insert(0, (IMPORTS, partial(measure_imports, budget)))
     print(f"copy bandwidth {bandwidth / 1e9:.0f} GB/s", flush=True)
     for name, job in jobs:
