@@ -55,7 +55,7 @@ test-gpu: $(test_ready) $(LIBRARY)  ## the tests that need a CUDA device
 	$(PYTHON) -m pytest -m gpu $(ARGS)
 
 bench: $(bench_ready) $(LIBRARY)  ## time steps on the CPU beside SGD and other libraries; draw the plot, write the README's table
-	$(PYTHON) -m benchmarks.run --device cpu $(ARGS)
+	$(PYTHON) -m benchmarks.run --device cpu --limit 600 $(ARGS)
 	$(PYTHON) -m benchmarks.plot
 	$(PYTHON) -m benchmarks.table
 

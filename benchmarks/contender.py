@@ -63,8 +63,7 @@ class Contender:
         library: the distribution it comes from.
         build: from starting weights and the size of a gradient's entries to a run; imports its library.
         words: float32 words a weight that a step moves at least; None where that says nothing.
-        also: variants that are not for everyone: "graph" where a step can be captured, "compiled"
-            where compiling is worth its minute.
+        also: variants that are not for everyone: "graph" where a step can be captured.
     """
 
     method: str

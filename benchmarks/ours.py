@@ -7,7 +7,7 @@ from torch import Tensor
 import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Contender, Run, optimizer_run, orthogonality
 
-__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL"]
+__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL", "SPHERES"]
 
 RADIUS = 2.0  # above every starting weight and every starting row
 TEMPERATURE = 1e-6
@@ -49,22 +49,20 @@ def _contender(
     method: str,
     constraint: cl.Constraint,
     words: int,
-    *also: str,
+    *,
     least_dim: int = 0,
     temperature: float = 0.0,
 ) -> Contender:
     build = _build(constraint, least_dim, temperature)
-    return Contender(method, "colangevin", build, words, ("graph", *also))
+    return Contender(method, "colangevin", build, words, ("graph",))
 
 
-CIRCLE = _contender("circle", cl.Circle(RADIUS), 6, "compiled")
-CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 6, "compiled", temperature=TEMPERATURE)
+CIRCLE = _contender("circle", cl.Circle(RADIUS), 6)
+CIRCLE_NOISY = _contender("circle, noise", cl.Circle(RADIUS), 6, temperature=TEMPERATURE)
 ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
 #: a row of one entry has no direction, so spheres leave vectors free
-ELEMENTWISE = (
-    _contender("free", cl.Free(), 5),
-    CIRCLE,
-    CIRCLE_NOISY,
+SPHERES = (
     _contender("sphere, slack", cl.Sphere(RADIUS), 7, least_dim=2),
     _contender("sphere", cl.Sphere(RADIUS, slack=False), 5, least_dim=2),
 )
+ELEMENTWISE = (_contender("free", cl.Free(), 5), CIRCLE, CIRCLE_NOISY, *SPHERES)

@@ -13,9 +13,11 @@ import torch
 from benchmarks import growth, ours, workloads
 from benchmarks.bandwidth import copy_bandwidth
 from benchmarks.contender import Contender
+from benchmarks.imports import NAME as IMPORTS
+from benchmarks.imports import measure_imports
 from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
-from benchmarks.noise import RANDN
+from benchmarks.noise import NORMALS, RANDN
 from benchmarks.parametrizations import GEOTORCH, TORCH
 from benchmarks.riemannian import GEOOPT_CANONICAL, GEOOPT_EUCLIDEAN, POGO
 from benchmarks.sheet import FOLDER, Row, Sheet
@@ -29,6 +31,8 @@ __all__ = ["main"]
 
 _TORCH = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ADAMW_FOREACH)
 _ELEMENTWISE = (*_TORCH, *ours.ELEMENTWISE, RANDN)
+# on CUDA noise is made inside a step, and its kernel has no form without one
+_ELEMENTWISE_CPU = (*_ELEMENTWISE, NORMALS)
 _STIEFEL = (GEOOPT_EUCLIDEAN, GEOOPT_CANONICAL, POGO)
 _ORTHOGONAL = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ours.ORTHOGONAL, MUON, *_STIEFEL)
 
@@ -48,9 +52,13 @@ def _cpu_sections(seconds: float) -> list[Section]:
     short, long = Budget(0.0, seconds, 200), Budget(4 * seconds, 2 * seconds, 50)
     grown = Budget(0.0, seconds / 4, 30)
     peers = (SGD_FOREACH, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
+    small = (SGD_FOREACH, ours.ORTHOGONAL, GEOOPT_EUCLIDEAN, POGO)
     return [
-        Section(workloads.PERCEPTRON, _ELEMENTWISE, short, 2),
-        Section(workloads.MLP, _ELEMENTWISE, short, 1),
+        Section(workloads.PERCEPTRON, _ELEMENTWISE_CPU, short, 1),
+        Section(workloads.SQUARES, (SGD_FUSED, SGD_FOREACH, *ours.SPHERES), short, 1),
+        Section(workloads.MLP, _ELEMENTWISE_CPU, short, 1),
+        Section(workloads.TEN, _ELEMENTWISE_CPU, Budget(0.0, seconds, 2000), 1),
+        Section(workloads.THOUSAND, small, Budget(seconds, 2 * seconds, 50), 1),
         Section(workloads.RESNET34, peers, long, 1),
         Section(
             workloads.RESNET34_LARGE_STEPS, (SGD_FOREACH, ours.ORTHOGONAL, GEOOPT_EUCLIDEAN, POGO), long, 1
@@ -95,7 +103,7 @@ def _quick_sections() -> list[Section]:
     small = Workload("small", ((8, 6), (8,), (4, 8)))
     kernels = Workload("small kernels", ((8, 3, 3, 3), (4, 8, 1, 1)), orthonormal=True, drift=5)
     return [
-        Section(small, _ELEMENTWISE, budget, 1),
+        Section(small, _ELEMENTWISE_CPU, budget, 1),
         Section(kernels, (*_ORTHOGONAL, *TORCH, *GEOTORCH), budget, 1),
         *_growth((100, 1000), (4, 8), (1, 3), SGD_FOREACH, _ORTHOGONAL, budget),
     ]
@@ -142,6 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         variants = VARIANTS[device.type][: section.variants]
         about = (section.workload, section.contenders, variants, base, device, bandwidth, section.budget)
         jobs.append((section.workload.name, partial(measure, *about)))
+    if device.type == "cpu":
+        budget = Budget(0.0, 10 * options.seconds, 1 if options.quick else 5)
+        jobs.insert(0, (IMPORTS, partial(measure_imports, budget)))
     print(f"copy bandwidth {bandwidth / 1e9:.0f} GB/s", flush=True)
     for name, job in jobs:
         if time.perf_counter() - begun > options.limit:

@@ -38,7 +38,7 @@ class Variant:
     Attributes:
         name: in the results.
         everyone: whether it is for every contender, or only for those that name it.
-        prepare: from a run to what is called for a step; it may compile or capture.
+        prepare: from a run to what is called for a step; it may capture.
         turn: so many steps, each with fresh gradients that are not timed; their times in ms.
     """
 
@@ -50,13 +50,6 @@ class Variant:
 
 def _eager(run: Run) -> Step:
     return run.step
-
-
-def _compiled(run: Run) -> Step:
-    compiled: Step = torch.compile(run.step)
-    for _ in range(3):
-        compiled()
-    return compiled
 
 
 def _captured(run: Run) -> Step:
@@ -118,7 +111,7 @@ def _mark() -> torch.cuda.Event:
 
 #: by device
 VARIANTS = {
-    "cpu": (Variant("eager", True, _eager, _host_turn), Variant("compiled", False, _compiled, _host_turn)),
+    "cpu": (Variant("eager", True, _eager, _host_turn),),
     "cuda": (
         Variant("in a row", True, _eager, _row_turn),
         Variant("alone", True, _eager, _alone_turn),

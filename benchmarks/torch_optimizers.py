@@ -38,7 +38,7 @@ def _muon(weights: list[Tensor], size: float) -> Run:
 
 
 SGD_FUSED = Contender("SGD-m, fused", "torch", _sgd_fused, 5, ("graph",))
-SGD_FOREACH = Contender("SGD-m, foreach", "torch", _sgd_foreach, 5, ("graph", "compiled"))
+SGD_FOREACH = Contender("SGD-m, foreach", "torch", _sgd_foreach, 5, ("graph",))
 ADAMW_FUSED = Contender("AdamW, fused", "torch", _adamw_fused, 7, ("graph",))
 ADAMW_FOREACH = Contender("AdamW, foreach", "torch", _adamw_foreach, 7)
 MUON = Contender("Muon", "torch", _muon, 5, ("graph",))

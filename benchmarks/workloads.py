@@ -15,6 +15,9 @@ __all__ = [
     "RESNET34_LARGE_STEPS",
     "RESNET34_PARAMETRIZED",
     "RESNET34_STAGE1",
+    "SQUARES",
+    "TEN",
+    "THOUSAND",
     "Workload",
 ]
 
@@ -83,6 +86,12 @@ GPT2_SMALL = Workload("GPT-2 small", ((50257, 768), (1024, 768), *_GPT2_BLOCK * 
 MLP = Workload("MLP 784-1000-10", _perceptron(784, 1000, 10))
 #: 12 tensors, 2.9 M weights
 PERCEPTRON = Workload("12 tensors, 2.9 M", _perceptron(784, 1000, 1000, 1000, 100, 100, 10))
+#: as many weights in rows of one length, which spheres hold
+SQUARES = Workload("11 matrices of 512 × 512", ((512, 512),) * 11)
+#: so few that a step is what calling it costs
+TEN = Workload("10 weights, 3 tensors", ((2, 3), (3,), (1,)))
+#: so small that a call a matrix would be what a step costs
+THOUSAND = Workload("1,000 matrices of 100 × 100", ((100, 100),) * 1000, orthonormal=True, drift=_DRIFT)
 #: 36 kernels, 21.3 M weights
 RESNET34 = Workload("ResNet-34 kernels, gradients 0.02", _RESNET34_KERNELS, orthonormal=True, drift=_DRIFT)
 RESNET34_LARGE_STEPS = Workload(

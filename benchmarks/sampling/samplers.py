@@ -7,6 +7,8 @@ libraries get their gradients by automatic differentiation, as their users do; m
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,25 +17,52 @@ from torch import Tensor, nn
 import colangevin as cl
 from benchmarks.sampling.targets import Target
 
-__all__ = ["SAMPLERS", "Sampler"]
+__all__ = ["SAMPLERS", "Chains", "Sampler", "stepping"]
 
 Observed = tuple[Tensor, float]
+#: what takes a step of all chains, and what observes them
+Chains = tuple[Callable[[], None], Callable[[], Tensor]]
 
 _BURN = 0.1  # of the time
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """One method of one library."""
+    """One method of one library.
+
+    Attributes:
+        library: its distribution.
+        method: its name in the results.
+        chains: how many it runs.
+        run: from a target, the number of chains and seconds to what it observed.
+        begin: from a target and the number of chains to chains, where these take steps one by one.
+    """
 
     library: str
     method: str
     chains: int
-    run: Callable[[Target, int, float], Observed]
+    run: Callable[[Any, int, float], Observed]
+    begin: Callable[[Any, int], Chains] | None = None
 
 
-def _loop(step: Callable[[], None], observe: Callable[[], Tensor], seconds: float) -> Observed:
+def stepping(library: str, method: str, chains: int, begin: Callable[[Any, int], Chains]) -> Sampler:
+    """A sampler whose chains take steps one by one.
+
+    Args:
+        library: its distribution.
+        method: its name in the results.
+        chains: how many it runs.
+        begin: from a target and the number of chains to chains.
+
+    Returns:
+        The sampler.
+    """
+    return Sampler(library, method, chains, partial(_run, begin), begin)
+
+
+def _run(begin: Callable[[Any, int], Chains], target: Any, chains: int, seconds: float) -> Observed:
     """Steps for a tenth of the time, then for the time with an observation after each."""
+    step, observe = begin(target, chains)
     begun = time.perf_counter()
     while time.perf_counter() - begun < _BURN * seconds:
         step()
@@ -45,8 +74,8 @@ def _loop(step: Callable[[], None], observe: Callable[[], Tensor], seconds: floa
     return torch.stack(draws, dim=1), spent
 
 
-def _ours(splitting: str | None) -> Callable[[Target, int, float], Observed]:
-    def run(target: Target, chains: int, seconds: float) -> Observed:
+def _ours(splitting: str | None) -> Callable[[Target, int], Chains]:
+    def begin(target: Target, chains: int) -> Chains:
         points = nn.Parameter(target.start.repeat(chains, 1, 1))
         constraint: cl.Constraint = cl.Orthogonal()
         if target.shape[1] == 1:  # a column of a sphere is a row of ours
@@ -66,13 +95,13 @@ def _ours(splitting: str | None) -> Callable[[Target, int, float], Observed]:
             (-(points * slope).sum()).backward()
             optimizer.step()
 
-        return _loop(step, lambda: target.observe(points.detach()), seconds)
+        return step, lambda: target.observe(points.detach())
 
-    return run
+    return begin
 
 
-def _geoopt(name: str, **options: float) -> Callable[[Target, int, float], Observed]:
-    def run(target: Target, chains: int, seconds: float) -> Observed:
+def _geoopt(name: str, **options: float) -> Callable[[Target, int], Chains]:
+    def begin(target: Target, chains: int) -> Chains:
         import geoopt
 
         torch.manual_seed(0)
@@ -82,13 +111,13 @@ def _geoopt(name: str, **options: float) -> Callable[[Target, int, float], Obser
         points = geoopt.ManifoldParameter(target.start.repeat(chains, 1, 1), manifold=manifold)
         sampler = getattr(geoopt.samplers, name)([points], **options)
         slope = target.slope
-        return _loop(
-            lambda: sampler.step(lambda: (points * slope).sum()),
-            lambda: target.observe(points.detach()),
-            seconds,
-        )
 
-    return run
+        def step() -> None:
+            sampler.step(lambda: (points * slope).sum())
+
+        return step, lambda: target.observe(points.detach())
+
+    return begin
 
 
 def _mici(target: Target, chains: int, seconds: float) -> Observed:
@@ -138,12 +167,12 @@ def _mici(target: Target, chains: int, seconds: float) -> Observed:
 
 
 SAMPLERS = (
-    Sampler("colangevin", "CoLud, BAOAB", 1, _ours("BAOAB")),
-    Sampler("colangevin", "CoLud, BAOAB", 64, _ours("BAOAB")),
-    Sampler("colangevin", "CoLod", 64, _ours(None)),
+    stepping("colangevin", "CoLud, BAOAB", 1, _ours("BAOAB")),
+    stepping("colangevin", "CoLud, BAOAB", 64, _ours("BAOAB")),
+    stepping("colangevin", "CoLod", 64, _ours(None)),
     Sampler("mici", "constrained HMC", 4, _mici),
-    Sampler("geoopt", "RSGLD", 1, _geoopt("RSGLD", epsilon=0.01)),
-    Sampler("geoopt", "RSGLD", 64, _geoopt("RSGLD", epsilon=0.01)),
-    Sampler("geoopt", "SGRHMC, 10 steps", 64, _geoopt("SGRHMC", epsilon=0.01, n_steps=10)),
-    Sampler("geoopt", "RHMC, 10 steps", 1, _geoopt("RHMC", epsilon=0.1, n_steps=10)),
+    stepping("geoopt", "RSGLD", 1, _geoopt("RSGLD", epsilon=0.01)),
+    stepping("geoopt", "RSGLD", 64, _geoopt("RSGLD", epsilon=0.01)),
+    stepping("geoopt", "SGRHMC, 10 steps", 64, _geoopt("SGRHMC", epsilon=0.01, n_steps=10)),
+    stepping("geoopt", "RHMC, 10 steps", 1, _geoopt("RHMC", epsilon=0.1, n_steps=10)),
 )

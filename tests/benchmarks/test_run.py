@@ -3,8 +3,9 @@ import sys
 import pytest
 import torch
 
-from benchmarks import run
-from benchmarks.noise import RANDN
+from benchmarks import imports, run
+from benchmarks.measure import Budget
+from benchmarks.noise import NORMALS, RANDN
 from benchmarks.sheet import load, load_machine
 
 PEERS = {"geoopt": "geoopt", "geotorch": "geotorch", "pogo": "pogo-torch"}
@@ -37,13 +38,29 @@ def test_a_missing_library_is_reported(folder):
 
 def test_what_ran_has_times_ratio_and_state(folder):
     rows = [row for row in load(folder / "cpu.csv") if row.library in ("colangevin", "torch")]
+    rows = [row for row in rows if row.workload != imports.NAME]
     assert {row.workload for row in rows if row.library == "colangevin"} >= {"small", "small kernels"}
     for row in rows:
         assert row.note.startswith("error over") or not row.note, row
         assert 0 < row.q20_ms <= row.median_ms <= row.q80_ms
         assert row.repeats >= 1
         assert row.ratio_to_sgd > 0
-        assert row.state_bytes_per_weight >= 4 or row.method == RANDN.method
+        assert row.state_bytes_per_weight >= 4 or row.method in (RANDN.method, NORMALS.method)
+
+
+def test_an_import_is_compared_with_that_of_torch(folder):
+    torchs, ours = (row for row in load(folder / "cpu.csv") if row.workload == imports.NAME)
+    assert (torchs.library, ours.library) == ("torch", "colangevin")
+    assert torchs.ratio_to_sgd == 1
+    assert ours.ratio_to_sgd == pytest.approx(ours.median_ms / torchs.median_ms, rel=1e-4)
+
+
+def test_a_library_that_cannot_be_imported_has_a_row_that_says_so(monkeypatch):
+    monkeypatch.setattr(imports, "_LIBRARIES", ("json", "no_such_module_anywhere"))
+    there, missing = imports.measure_imports(Budget(0.0, 60.0, 1))
+    assert there.median_ms > 0
+    assert missing.median_ms is None
+    assert missing.note.startswith("failed: CalledProcessError")
 
 
 def test_constrained_methods_report_their_error(folder):
@@ -66,7 +83,7 @@ def test_the_machine_is_remembered(folder):
 def test_sections_after_the_limit_are_said_to_be_missing(tmp_path, capsys):
     run.main(["--quick", "--limit", "0", "--out", str(tmp_path)])
     rows = load(tmp_path / "cpu.csv")
-    assert len(rows) == 8
+    assert len(rows) == 9
     assert all(row.note == "not run: the limit of 0 s was reached" for row in rows)
     assert "not run" in capsys.readouterr().out
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from benchmarks.sampling import __main__ as runner
+from benchmarks.sampling import digits
 from benchmarks.sampling.samplers import SAMPLERS
 from benchmarks.sampling.targets import TARGETS
 from tests.statistical.matrix_fisher import rotation_moments
@@ -30,8 +31,8 @@ def test_every_sampler_has_a_row_and_one_that_fails_is_said(tmp_path, capsys, mo
         raise RuntimeError("does not work here")
 
     ours = [sampler for sampler in SAMPLERS if sampler.library == "colangevin"]
-    monkeypatch.setattr(runner, "SAMPLERS", [*ours, type(ours[0])("other", "broken", 1, broken)])
-    monkeypatch.setattr(runner, "TARGETS", TARGETS[:2])
+    samplers = [*ours, type(ours[0])("other", "broken", 1, broken)]
+    monkeypatch.setattr(runner, "RUNS", [(target, each) for target in TARGETS[:2] for each in samplers])
     runner.main(["--seconds", "0.2", "--out", str(tmp_path), "--commit", "abc"])
     text = runner.render(tmp_path)
     assert text.count("CoLud, BAOAB") == 4
@@ -39,6 +40,28 @@ def test_every_sampler_has_a_row_and_one_that_fails_is_said(tmp_path, capsys, mo
     assert "|  | other : broken | 1 | failed: RuntimeError: does not work here" in text
     assert "commit abc" in text
     assert "does not work here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sampler", digits.SAMPLERS, ids=lambda sampler: f"{sampler.chains} chains")
+def test_chains_of_the_digits_settle_before_they_are_observed(sampler, monkeypatch):
+    monkeypatch.setattr(digits, "_DESCENT", 200)
+    monkeypatch.setattr(digits, "_SETTLING", 20)
+    step, observe = sampler.begin(digits.POSTERIOR, sampler.chains)
+    before = observe()
+    step()
+    assert before.shape == (sampler.chains,)
+    assert not torch.equal(before, observe())
+    assert float(before.max()) < 1.5  # of ten classes, guessed at log 10 = 2.3
+
+
+def test_an_average_that_nobody_knows_is_neither_right_nor_wrong(tmp_path, monkeypatch):
+    monkeypatch.setattr(digits, "_DESCENT", 20)
+    monkeypatch.setattr(digits, "_SETTLING", 20)
+    monkeypatch.setattr(runner, "RUNS", [(digits.POSTERIOR, digits.SAMPLERS[0])])
+    runner.main(["--seconds", "0.2", "--out", str(tmp_path), "--commit", "abc"])
+    (line,) = [line for line in runner.render(tmp_path).splitlines() if "digits" in line]
+    assert line.startswith(f"| {digits.POSTERIOR.name} | colangevin")
+    assert "| unknown |" in line
 
 
 def test_without_results_the_table_says_so(tmp_path):

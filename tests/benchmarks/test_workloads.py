@@ -28,6 +28,16 @@ def test_perceptron_of_the_cpu_has_12_tensors():
     assert workloads.PERCEPTRON.weights == 2_898_210
 
 
+@pytest.mark.parametrize(
+    ("workload", "tensors", "weights"),
+    [(workloads.SQUARES, 11, 2_883_584), (workloads.TEN, 3, 10), (workloads.THOUSAND, 1000, 10_000_000)],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_workloads_have_the_sizes_that_their_names_say(workload, tensors, weights):
+    assert len(workload.shapes) == tensors
+    assert workload.weights == weights
+
+
 @pytest.mark.parametrize("number", [100, 4096**2, 10**8])
 def test_growth_has_as_many_weights_as_it_says(number):
     (workload,) = growth.circles([number])
