@@ -157,3 +157,25 @@ def test_an_optimizer_goes_on_in_a_child_of_a_fork() -> None:
     run.steps(2, threads=2)
     assert in_a_child(lambda: same_bits(run.steps(2, threads=1), expected)) == 0
     assert same_bits(run.steps(2, threads=2), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_of_a_fork_multiplies_matrices_after_threads_were_used(native: Library) -> None:
+    """One matrix that all threads share, and some that each takes alone."""
+    if not (native.pool and native.multiplies):
+        pytest.skip("torch has no OpenMP or no BLAS here")
+    weights = [torch.nn.Parameter(torch.eye(*shape)) for shape in ((300, 200), (20, 10), (20, 10))]
+    optimizer = cl.CoLud([{"params": weights, "constraint": cl.Orthogonal()}], 0.1, friction=1.0)
+    for weight in weights:
+        weight.grad = torch.linspace(-0.1, 0.1, weight.numel()).view_as(weight)
+    torch.set_num_threads(2)
+    optimizer.step()
+
+    def moves() -> bool:
+        before = [weight[-1, -1].item() for weight in weights]  # sums would be torch's own threads
+        optimizer.step()
+        return all(weight[-1, -1].item() != last for weight, last in zip(weights, before, strict=True))
+
+    assert in_a_child(moves) == 0
+    assert max(cl.diagnostics.violation(optimizer).values()) < 1e-5

@@ -69,10 +69,11 @@ class Library:
             function.argtypes = [job]
         self.plan.restype = self.look.restype = ctypes.c_int64
         self.move.restype = self.remember.restype = None
-        handle.colangevin_take_blas.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        blas = map(_of_torch, ("sgemm_", "dgemm_", "MKL_Set_Num_Threads_Local"))
+        handle.colangevin_take_blas.argtypes = [ctypes.c_void_p] * 3
         handle.colangevin_take_blas.restype = ctypes.c_int
         #: whether torch's BLAS was found, which multiplies matrices
-        self.multiplies = bool(handle.colangevin_take_blas(_of_torch("sgemm_"), _of_torch("dgemm_")))
+        self.multiplies = bool(handle.colangevin_take_blas(*blas))
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
         self.normals.argtypes = [address, word, word, ctypes.c_int, address, word]

@@ -41,8 +41,12 @@ EXPORT int64_t colangevin_sizes(int which)
     return which >= 0 && which < 4 ? sizes[which] : -1;
 }
 
-/* Take sgemm and dgemm of torch's BLAS. Returns whether both are there and multiply right. */
-EXPORT int colangevin_take_blas(void *sgemm, void *dgemm)
+/* how many threads the BLAS of this thread takes, and returns how many it took; NULL if that cannot be told */
+static int (*set_blas_threads)(int);
+
+/* Take sgemm and dgemm of torch's BLAS, and what sets its threads, if there is one. Returns whether the first two are
+ * there and multiply right. */
+EXPORT int colangevin_take_blas(void *sgemm, void *dgemm, void *set_threads)
 {
     const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, one = 1, zero = 0;
     const double a_double[] = {1, 2, 3, 4}, b_double[] = {5, 6, 7, 8}, one_double = 1, zero_double = 0;
@@ -53,6 +57,7 @@ EXPORT int colangevin_take_blas(void *sgemm, void *dgemm)
         return 0;
     memcpy(&gemm_float, &sgemm, sizeof sgemm);
     memcpy(&gemm_double, &dgemm, sizeof dgemm);
+    memcpy(&set_blas_threads, &set_threads, sizeof set_threads);
     gemm_float("N", "N", &two, &two, &two, &one, a, &two, b, &two, &zero, c, &two, 1, 1);
     gemm_double(
         "N", "N", &two, &two, &two, &one_double, a_double, &two, b_double, &two, &zero_double, c_double, &two, 1, 1);
@@ -217,10 +222,14 @@ EXPORT void colangevin_move(struct job *job)
 {
     struct shift shift = {
         .work = move_unit, .data = job, .room = job->room, .room_bytes = job->room_bytes, .units = job->units};
+    /* in a child of fork BLAS would wait for threads that are gone */
+    const int alone = forked && set_blas_threads, before = alone ? set_blas_threads(1) : 0;
     for (int64_t k = 0; k < job->count; k++)
         if (job->weights[k]->shared)
             kernels->move_matrix(job, job->weights[k], job->threads, job->room);
     work_off(&shift, job->threads);
+    if (alone)
+        set_blas_threads(before);
     for (int64_t k = 0; k < job->count; k++) {
         struct weight *w = job->weights[k];
         w->left = joined_checksum(job, w);
