@@ -45,15 +45,17 @@ static inline double NAME(dot)(REAL u, const REAL *x, const REAL *y, int64_t n)
     return sum;
 }
 
-/* y <- a y + b z; adds to the sums of (u x)^2, u x y and y^2. */
+/* y <- a y + b z; adds to the sums of (u x)^2, u x y and y^2. Asks memory for z as far ahead as is said. */
 static inline void NAME(combine)(
-    REAL u, const REAL *RESTRICT x, REAL a, REAL *RESTRICT y, REAL b, const REAL *RESTRICT z, int64_t n, double sums[3])
+    REAL u, const REAL *RESTRICT x, REAL a, REAL *RESTRICT y, REAL b, const REAL *RESTRICT z, int64_t n, int64_t ahead,
+    double sums[3])
 {
     int64_t i = 0;
     while (i + NAME(WIDTH) <= n) {
         NAME(pack) first = {0}, along = {0}, second = {0};
         for (int k = 0; k < TURNS && i + NAME(WIDTH) <= n; k++, i += NAME(WIDTH)) {
             NAME(pack) scaled = u * NAME(load)(x + i), sum = a * NAME(load)(y + i) + b * NAME(load)(z + i);
+            __builtin_prefetch(z + i + ahead);
             first += scaled * scaled;
             along += scaled * sum;
             second += sum * sum;
@@ -93,13 +95,15 @@ static inline double NAME(add)(REAL u, const REAL *RESTRICT x, REAL *RESTRICT y,
     return sum;
 }
 
-/* (x, y) <- (a u x + b y, c y + d u x). */
+/* (x, y) <- (a u x + b y, c y + d u x). Asks memory for both as far ahead as is said. */
 static inline void NAME(turn)(
-    REAL u, REAL *RESTRICT x, REAL *RESTRICT y, REAL a, REAL b, REAL c, REAL d, int64_t n)
+    REAL u, REAL *RESTRICT x, REAL *RESTRICT y, REAL a, REAL b, REAL c, REAL d, int64_t n, int64_t ahead)
 {
     int64_t i = 0;
     for (; i + NAME(WIDTH) <= n; i += NAME(WIDTH)) {
         NAME(pack) x_old = u * NAME(load)(x + i), y_old = NAME(load)(y + i);
+        __builtin_prefetch(x + i + ahead, 1);
+        __builtin_prefetch(y + i + ahead, 1);
         NAME(store)(x + i, a * x_old + b * y_old);
         NAME(store)(y + i, c * y_old + d * x_old);
     }

@@ -33,6 +33,7 @@ struct NAME(row) {
     REAL r, unit;  /* the radius and 1 / r */
     REAL faded;    /* the factor of p */
     int64_t n;
+    int64_t ahead; /* where the next row is: memory is asked for it while this one is in the cache */
     int gathered;  /* whether p is to be projected, and the sums are known */
     double sums[3]; /* of x^2, x p and p^2 */
 };
@@ -42,7 +43,7 @@ static inline void NAME(gather)(struct NAME(row) *row, int64_t at, int64_t count
 {
     if (at == 0)
         memset(row->sums, 0, sizeof row->sums);
-    NAME(combine)(row->unit, row->q + at, row->faded, row->p + at, b, z, count, row->sums);
+    NAME(combine)(row->unit, row->q + at, row->faded, row->p + at, b, z, count, row->ahead, row->sums);
     row->gathered = at + count == row->n;
     if (row->gathered)
         row->faded = 1;
@@ -132,7 +133,7 @@ static inline void NAME(drift)(REAL a, struct NAME(row) *row)
     const double cosine = cos(angle), sine = sin(angle), one = 1 / sqrt(xx);
     NAME(turn)(
         row->unit, row->q, row->p, (REAL)(r * (cosine * one - sine / s * along)), (REAL)(r * (sine / s)),
-        (REAL)(faded * cosine), (REAL)(-faded * (cosine * along + sine * s * one)), row->n);
+        (REAL)(faded * cosine), (REAL)(-faded * (cosine * along + sine * s * one)), row->n, row->ahead);
     row->faded = 1;
     row->gathered = 0;
 }
@@ -171,7 +172,7 @@ static inline void NAME(euler_of_row)(
 static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last, REAL *room)
 {
     const struct program *program = w->program;
-    const int64_t n = w->entries + w->slack;
+    const int64_t n = w->entries + w->slack, most = AHEAD / sizeof(REAL), ahead = n < most ? n : most;
     const int moved = program->letters == 0 || memchr(program->letter, 'A', (size_t)program->letters) != NULL;
     uint64_t keys[MOST_LETTERS];
     draw_keys(w, keys);
@@ -179,7 +180,7 @@ static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last,
         const REAL r = w->radii ? ((const REAL *)w->radii)[number] : (REAL)w->radius;
         REAL *q = w->position ? (REAL *)w->position + number * w->stride : (REAL *)w->weight + number * n;
         REAL *p = w->momentum ? (REAL *)w->momentum + number * w->stride : NULL;
-        struct NAME(row) row = {.q = q, .p = p, .r = r, .unit = 1 / r, .faded = 1, .n = n};
+        struct NAME(row) row = {.q = q, .p = p, .r = r, .unit = 1 / r, .faded = 1, .n = n, .ahead = ahead};
         for (int k = 0; k < program->letters; k++) {
             const REAL at = (REAL)program->number[k];
             if (program->letter[k] == 'A')
