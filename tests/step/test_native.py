@@ -1,6 +1,7 @@
 """The native library beside the plain path: the same numbers, within a stated number of roundings."""
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -248,21 +249,41 @@ def test_edits_through_data_are_noticed(edit: object, dtype: torch.dtype, count:
     torch.testing.assert_close(weight.detach(), edited, rtol=8 * torch.finfo(dtype).eps, atol=0)
 
 
+@pytest.mark.parametrize("constraint", [cl.Circle(1.0), cl.Sphere(10.0, slack=True)], ids=str)
 @pytest.mark.parametrize(("place", "seen"), [(256, True), (287, True), (288, False), (69_999, True)])
-def test_of_a_large_circle_weight_an_eighth_and_the_end_are_watched(place: int, seen: bool) -> None:
-    weight = nn.Parameter(torch.rand(70_000) - 0.5)
-    opt = cl.CoLud([{"params": [weight], "constraint": cl.Circle(1.0)}], 0.1, friction=1.0)
+def test_of_a_large_weight_an_eighth_and_the_end_are_watched(
+    constraint: cl.Constraint, place: int, seen: bool
+) -> None:
+    weight = nn.Parameter(torch.rand(700, 100) - 0.5)
+    flat = weight.detach().view(-1)
+    opt = cl.CoLud([{"params": [weight], "constraint": constraint}], 0.1, friction=1.0)
     weight.grad = torch.zeros_like(weight)
     opt.step()
-    before = weight.detach().clone()
-    weight.data[place] += 0.01
+    before = flat.clone()
+    weight.data.view(-1)[place] += 0.01
     opt.step()
     expected = before[place] + (0.01 if seen else 0)
-    torch.testing.assert_close(weight.detach()[place], expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(flat[place], expected, rtol=1e-6, atol=0)
     with torch.no_grad():
-        weight[place] += 0.01  # in place, as torch sees it
+        weight.view(-1)[place] += 0.01  # in place, as torch sees it
     opt.step()
-    torch.testing.assert_close(weight.detach()[place], expected + 0.01, rtol=1e-6, atol=0)
+    torch.testing.assert_close(flat[place], expected + 0.01, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize(("place", "seen"), [(256, True), (288, False)])
+def test_an_edit_of_a_large_sphere_weight_is_refused_or_projected_back(place: int, seen: bool) -> None:
+    weight = nn.Parameter(torch.rand(700, 100) - 0.5)
+    constraint = cl.Sphere(2.0, slack=False)
+    constraint.init_(weight)
+    opt = cl.CoLud([{"params": [weight], "constraint": constraint}], 0.1, friction=1.0)
+    weight.grad = torch.randn_like(weight)
+    opt.step()
+    weight.data.view(-1)[place] += 0.1
+    with pytest.raises(cl.InfeasibleError) if seen else nullcontext():
+        opt.step()
+    if not seen:
+        lengths = weight.detach().double().norm(dim=1)
+        torch.testing.assert_close(lengths, torch.full_like(lengths, 2.0), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)

@@ -103,7 +103,7 @@ static inline int NAME(is_square)(const struct NAME(frame) *frame)
 }
 
 /* The products of Q and X that everything else follows from: S, F, and Z, A for a drift of time a. */
-static void NAME(measure)(struct NAME(frame) *frame, REAL a)
+static void NAME(measure_frame)(struct NAME(frame) *frame, REAL a)
 {
     NAME(inner)(&frame->f, frame->q, frame->x, frame->S);
     if (!NAME(is_square)(frame))
@@ -137,7 +137,7 @@ static void NAME(remove_normal)(struct NAME(frame) *frame, REAL a)
 static void NAME(settle)(struct NAME(frame) *frame, REAL a, REAL most)
 {
     const int64_t s = frame->f.s;
-    NAME(measure)(frame, a);
+    NAME(measure_frame)(frame, a);
     for (int turn = 0; turn < ITERATIONS; turn++) {
         const double size = (double)a * (double)a * NAME(size_of_x)(frame);
         const double normal = NAME(squares_of)(frame->Z, s * s);
@@ -147,7 +147,7 @@ static void NAME(settle)(struct NAME(frame) *frame, REAL a, REAL most)
         if (!(swamped && size > 0) && NAME(spectral_norm)(frame->Z, frame->f.s, most, frame->line) <= most)
             return;
         NAME(remove_normal)(frame, a);
-        NAME(measure)(frame, a);
+        NAME(measure_frame)(frame, a);
     }
 }
 
@@ -305,7 +305,7 @@ static REAL NAME(aim)(struct NAME(frame) *frame, REAL a)
 static REAL NAME(aim_of_euler)(struct NAME(frame) *frame)
 {
     const int s = frame->f.s;
-    NAME(measure)(frame, 1);
+    NAME(measure_frame)(frame, 1);
     if (NAME(is_square)(frame))
         NAME(gram)(&frame->f, frame->x, frame->F);
     memcpy(frame->A, frame->S, (size_t)s * (size_t)s * sizeof(REAL));

@@ -17,6 +17,9 @@
 /* elements whose numbers stay in the first-level cache between the letters; pairs of normals made at a time */
 enum { BLOCK = 256, PAIRS = BLOCK / 2 };
 
+/* bytes that memory is asked for ahead of a pass over rows at most: more would be gone from the cache before its turn */
+enum { AHEAD = 4096 };
+
 /* a little less, so that it is one in both types */
 #define RIGHT_ANGLE ((REAL)1.5707)
 

@@ -30,7 +30,7 @@ static inline void fold(uint32_t *RESTRICT lane, const unsigned char *RESTRICT b
     }
 }
 
-/* The checksum of a stretch of a weight. A large circle weight is sampled: 32 of every 256 elements. */
+/* The checksum of a stretch of a weight. A large weight is sampled: the first 32 of every 256 elements, and the end. */
 static uint64_t checksum(const struct weight *w, int64_t start, int64_t stop)
 {
     if (w->form == LINE)
@@ -43,9 +43,13 @@ static uint64_t checksum(const struct weight *w, int64_t start, int64_t stop)
     uint64_t sum = (uint64_t)start;
     for (; end - bytes >= stride; bytes += stride)
         fold(lane, bytes, words);
+    for (; end - bytes >= 4 * LANES; bytes += 4 * LANES)
+        fold(lane, bytes, LANES);
+    const int left = (int)(end - bytes) / 4;
+    fold(lane, bytes, left);
     for (int j = 0; j < LANES; j++)
         sum = sum * FIRST_MULTIPLIER + lane[j];
-    for (; bytes < end; bytes++)
+    for (bytes += 4 * left; bytes < end; bytes++) /* half a word */
         sum = sum * FIRST_MULTIPLIER + *bytes;
     return sum;
 }

@@ -177,7 +177,7 @@ static inline REAL NAME(close)(const REAL *RESTRICT e, REAL scale, const REAL *R
 
 static inline double NAME(squares_of)(const REAL *x, int64_t n)
 {
-    return NAME(dot)(x, x, n);
+    return NAME(dot)(1, x, x, n);
 }
 
 /* The spectral norm of a symmetric matrix: the largest row sum bounds it from above; where that is more than enough, a
@@ -201,7 +201,7 @@ static inline REAL NAME(spectral_norm)(const REAL *matrix, int s, REAL enough, R
         if (size == 0)
             return 0;
         for (int i = 0; i < s; i++)
-            to[i] = (REAL)(NAME(dot)(matrix + (int64_t)i * s, from, s) / size);
+            to[i] = (REAL)(NAME(dot)(1, matrix + (int64_t)i * s, from, s) / size);
         length = (REAL)sqrt(NAME(squares_of)(to, s));
         REAL *next = from;
         from = to;

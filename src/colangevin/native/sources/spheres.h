@@ -1,6 +1,7 @@
 /* Weights whose rows move alone, each on the unit sphere as x = q / r.
  *
- * A step is a few passes over a row, which stays in the cache.
+ * A step is a few passes over a row, which stays in the cache: one for each O and B, which adds up what the projection
+ * needs, and one for each A, which projects and moves.
  */
 
 /* Squares between which a sum of them has lost nothing to over- or underflow. */
@@ -24,41 +25,54 @@ static inline double NAME(length)(const REAL *RESTRICT x, int64_t n, double squa
     return peak * sqrt(sum);
 }
 
-/* A row on its way. Two factors wait for the next pass, which multiplies by them. */
+/* A row on its way. Between two A x stays where it is, so that one projection of p does for all letters: it waits for
+ * the next A or for the end, as does the factor of p. */
 struct NAME(row) {
-    REAL *RESTRICT x; /* the unit vector, but for its factor */
+    REAL *RESTRICT q;
     REAL *RESTRICT p;
-    REAL grown, faded; /* the factors of x and of p */
+    REAL r, unit;  /* the radius and 1 / r */
+    REAL faded;    /* the factor of p */
     int64_t n;
-    double squares; /* of p, when known is set */
-    int known;
+    int64_t ahead; /* where the next row is: memory is asked for it while this one is in the cache */
+    int gathered;  /* whether p is to be projected, and the sums are known */
+    double sums[3]; /* of x^2, x p and p^2 */
 };
 
-/* Make x the unit vector that it stands for. */
-static inline void NAME(ready)(struct NAME(row) *row)
+/* p <- faded p + b z from entry at on: the first piece of a row begins the sums, the last one completes them. */
+static inline void NAME(gather)(struct NAME(row) *row, int64_t at, int64_t count, REAL b, const REAL *z)
 {
-    if (row->grown != 1)
-        for (int64_t i = 0; i < row->n; i++)
-            row->x[i] *= row->grown;
-    row->grown = 1;
+    if (at == 0)
+        memset(row->sums, 0, sizeof row->sums);
+    NAME(combine)(row->unit, row->q + at, row->faded, row->p + at, b, z, count, row->ahead, row->sums);
+    row->gathered = at + count == row->n;
+    if (row->gathered)
+        row->faded = 1;
+}
+
+/* Add up a row whose p is as a letter before has left it. */
+static inline void NAME(measure)(struct NAME(row) *row)
+{
+    row->sums[0] = (double)row->unit * NAME(dot)(row->unit, row->q, row->q, row->n);
+    row->sums[1] = NAME(dot)(row->unit, row->q, row->p, row->n);
+    row->sums[2] = NAME(dot)(1, row->p, row->p, row->n);
 }
 
 /* Take away from p what lies along x. While little is left it is done again: of a large normal part the rounding
- * stays behind. */
-static inline void NAME(project)(struct NAME(row) *row, double along, double squares)
+ * stays behind. Returns how long p is then. */
+static inline double NAME(project)(struct NAME(row) *row)
 {
-    double before = NAME(length)(row->p, row->n, squares);
+    double along = row->sums[1] / row->sums[0], before = NAME(length)(row->p, row->n, row->sums[2]), left;
     for (;;) {
-        row->squares = NAME(add)(row->x, row->p, (REAL)-along, row->n);
-        double left = NAME(length)(row->p, row->n, row->squares);
+        left = NAME(length)(row->p, row->n, NAME(add)(row->unit, row->q, row->p, (REAL)-along, row->n));
         if (left == 0) /* p was normal */
             memset(row->p, 0, (size_t)row->n * sizeof(REAL));
         if (!(before > 2 * left) || left == 0)
             break;
         before = left;
-        along = NAME(dot)(row->x, row->p, row->n);
+        along = NAME(dot)(row->unit, row->q, row->p, row->n) / row->sums[0];
     }
-    row->known = 1;
+    row->gathered = 0;
+    return left;
 }
 
 /* The gradient of a row, weight decay included, from entry at on: as many entries as there are in one piece. */
@@ -74,103 +88,103 @@ static inline const REAL *NAME(force_of_row)(
     return NAME(force)(w, start, (int)*count, theta, room);
 }
 
-/* B: p <- p - b G, projected; slack has no gradient. */
+/* B: p <- p - b G; slack has no gradient. */
 static inline void NAME(kick)(const struct weight *w, int64_t number, REAL b, struct NAME(row) *row)
 {
     REAL theta_room[BLOCK], room[BLOCK];
     const REAL none = 0;
-    double along = 0, squares = 0;
-    NAME(ready)(row);
     for (int64_t at = 0, count; at < w->entries; at += count) {
         const REAL *force = NAME(force_of_row)(w, number, at, &count, theta_room, room);
-        NAME(combine)(row->x + at, row->p + at, force, row->faded, -b, count, &along, &squares);
+        NAME(gather)(row, at, count, -b, force);
     }
     if (w->slack)
-        NAME(combine)(row->x + w->entries, row->p + w->entries, &none, row->faded, 0, 1, &along, &squares);
-    row->faded = 1;
-    NAME(project)(row, along, squares);
+        NAME(gather)(row, w->entries, 1, 0, &none);
 }
 
-/* The rest of O: p <- p + d R, projected. The numbers of a row follow those of the row before. */
+/* The rest of O: p <- p + d R. The numbers of a row follow those of the row before. */
 static inline void NAME(shake)(uint64_t key, int64_t number, REAL d, struct NAME(row) *row)
 {
     REAL noise[BLOCK];
-    double along = 0, squares = 0;
-    NAME(ready)(row);
     for (int64_t at = 0; at < row->n; at += BLOCK) {
         const int count = row->n - at < BLOCK ? (int)(row->n - at) : BLOCK;
         NAME(normals)(key, number * row->n + at, count, noise);
-        NAME(combine)(row->x + at, row->p + at, noise, row->faded, d, count, &along, &squares);
+        NAME(gather)(row, at, count, d, noise);
     }
-    row->faded = 1;
-    NAME(project)(row, along, squares);
 }
 
 /* A: follow the geodesic of p for time a. */
-static inline void NAME(drift)(REAL r, REAL a, struct NAME(row) *row)
+static inline void NAME(drift)(REAL a, struct NAME(row) *row)
 {
-    const double squares = row->known ? row->squares : NAME(dot)(row->p, row->p, row->n);
-    const double faded = row->faded, s = faded * NAME(length)(row->p, row->n, squares);
+    if (!row->gathered)
+        NAME(measure)(row);
+    /* p = along x + a cotangent part, of length s: taken from the sums, unless they have lost too much */
+    const double r = row->r, faded = row->faded, xx = row->sums[0], squares = row->sums[2];
+    double along = row->sums[1] / xx, left = squares - along * row->sums[1], s;
+    if (NAME(moderate)(squares) && squares < 4 * left) {
+        s = sqrt(left);
+    } else {
+        s = NAME(project)(row);
+        along = 0;
+    }
     if (s == 0)
         return;
-    double angle = (double)(REAL)((double)a * (s / (double)r)), xx, xp;
+    double angle = (double)(REAL)((double)a * (faded * s / r));
     angle = angle < FEW(3.4e38, 1.7e308) ? angle : FEW(3.4e38, 1.7e308);
-    const double cosine = cos(angle), sine = sin(angle);
-    NAME(ready)(row);
+    const double cosine = cos(angle), sine = sin(angle), one = 1 / sqrt(xx);
     NAME(turn)(
-        row->x, row->p, (REAL)cosine, (REAL)(sine * faded / s), (REAL)(cosine * faded), (REAL)(sine * s), row->n, &xx,
-        &xp);
-    /* away with what of p lies along x, which has to become 1 long */
-    NAME(add)(row->x, row->p, (REAL)(-xp / xx), row->n);
-    row->grown = (REAL)(1 / sqrt(xx));
+        row->unit, row->q, row->p, (REAL)(r * (cosine * one - sine / s * along)), (REAL)(r * (sine / s)),
+        (REAL)(faded * cosine), (REAL)(-faded * (cosine * along + sine * s * one)), row->n, row->ahead);
     row->faded = 1;
-    row->known = 0;
+    row->gathered = 0;
 }
 
-/* Euler and Maruyama's step of a row, projected; q is where it starts. */
+/* Euler and Maruyama's step of a row, projected; x is room for it. */
 static inline void NAME(euler_of_row)(
-    const struct weight *w, int64_t number, REAL r, const REAL *RESTRICT q, const uint64_t *keys, struct NAME(row) *row)
+    const struct weight *w, int64_t number, const uint64_t *keys, struct NAME(row) *row, REAL *RESTRICT x)
 {
     REAL theta_room[BLOCK], room[BLOCK];
     const struct program *program = w->program;
-    const REAL h = (REAL)(program->number[0] / r), sigma = (REAL)(program->scale[0] / r);
+    const REAL h = (REAL)(program->number[0] / row->r), sigma = (REAL)(program->scale[0] / row->r);
+    for (int64_t i = 0; i < row->n; i++)
+        x[i] = row->unit * row->q[i];
     for (int64_t at = 0, count; at < w->entries; at += count) {
         const REAL *force = NAME(force_of_row)(w, number, at, &count, theta_room, room);
         for (int64_t i = 0; i < count; i++)
-            row->x[at + i] -= h * force[i];
+            x[at + i] -= h * force[i];
     }
     for (int64_t at = 0; program->noisy && at < row->n; at += BLOCK) {
         const int count = row->n - at < BLOCK ? (int)(row->n - at) : BLOCK;
         NAME(normals)(keys[0], number * row->n + at, count, room);
         for (int i = 0; i < count; i++)
-            row->x[at + i] += sigma * room[i];
+            x[at + i] += sigma * room[i];
     }
-    const double length = NAME(length)(row->x, row->n, NAME(dot)(row->x, row->x, row->n));
-    for (int64_t i = 0; i < row->n; i++) /* a row that fell on the centre has no direction and stays */
-        row->x[i] = length > 0 ? (REAL)((double)row->x[i] / length) : q[i] / r;
-    if (row->p) /* left by steps with momentum: kept, but cotangent where q is now */
-        NAME(project)(row, NAME(dot)(row->x, row->p, row->n), NAME(dot)(row->p, row->p, row->n));
+    const double length = NAME(length)(x, row->n, NAME(dot)(1, x, x, row->n));
+    if (length > 0) /* a row that fell on the centre has no direction and stays */
+        for (int64_t i = 0; i < row->n; i++)
+            row->q[i] = row->r * (REAL)((double)x[i] / length);
+    if (row->p) { /* left by steps with momentum: kept, but cotangent where q is now */
+        NAME(measure)(row);
+        NAME(project)(row);
+    }
 }
 
-/* Move the rows from first to last; x is room for one. */
-static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last, REAL *RESTRICT x)
+/* Move the rows from first to last; room is for one. */
+static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last, REAL *room)
 {
     const struct program *program = w->program;
-    const int64_t n = w->entries + w->slack;
+    const int64_t n = w->entries + w->slack, most = AHEAD / sizeof(REAL), ahead = n < most ? n : most;
     const int moved = program->letters == 0 || memchr(program->letter, 'A', (size_t)program->letters) != NULL;
     uint64_t keys[MOST_LETTERS];
     draw_keys(w, keys);
     for (int64_t number = first; number < last; number++) {
-        const REAL r = w->radii ? ((const REAL *)w->radii)[number] : (REAL)w->radius, unit = 1 / r;
-        REAL *RESTRICT q = w->position ? (REAL *)w->position + number * w->stride : (REAL *)w->weight + number * n;
+        const REAL r = w->radii ? ((const REAL *)w->radii)[number] : (REAL)w->radius;
+        REAL *q = w->position ? (REAL *)w->position + number * w->stride : (REAL *)w->weight + number * n;
         REAL *p = w->momentum ? (REAL *)w->momentum + number * w->stride : NULL;
-        struct NAME(row) row = {.x = x, .p = p, .grown = 1, .faded = 1, .n = n, .known = 0};
-        for (int64_t i = 0; i < n; i++)
-            x[i] = q[i] * unit;
+        struct NAME(row) row = {.q = q, .p = p, .r = r, .unit = 1 / r, .faded = 1, .n = n, .ahead = ahead};
         for (int k = 0; k < program->letters; k++) {
             const REAL at = (REAL)program->number[k];
             if (program->letter[k] == 'A')
-                NAME(drift)(r, at, &row);
+                NAME(drift)(at, &row);
             else if (program->letter[k] == 'B')
                 NAME(kick)(w, number, at, &row);
             else
@@ -179,15 +193,13 @@ static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last,
                 NAME(shake)(keys[k], number, (REAL)program->scale[k], &row);
         }
         if (program->letters == 0)
-            NAME(euler_of_row)(w, number, r, q, keys, &row);
+            NAME(euler_of_row)(w, number, keys, &row, room);
+        if (row.gathered)
+            NAME(project)(&row);
         if (row.faded != 1)
             for (int64_t i = 0; i < n; i++)
                 p[i] *= row.faded;
-        if (!moved) /* a segment without an A */
-            continue;
-        for (int64_t i = 0; i < n; i++)
-            q[i] = r * row.grown * x[i];
-        if (w->position)
+        if (moved && w->position)
             NAME(write)(w->weight, w->weight_type, number * w->entries, (int)w->entries, q);
     }
 }

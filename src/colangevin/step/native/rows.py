@@ -14,8 +14,8 @@ from colangevin.step.native.radii import one_a_copy, radius_table
 
 __all__ = ["Rows"]
 
-# Elements from which on the checksum of a circle weight leaves most of them out. Its step does not read the
-# weight, so a whole checksum would show.
+# Elements from which on the checksum of a weight leaves most of them out: a whole one would cost a third of a
+# sphere's step.
 _LARGE = 1 << 16
 # What an element of a matrix costs at least, in units of one that moves alone: some thirty passes.
 _OF_A_MATRIX = 32
@@ -48,7 +48,7 @@ class Rows:
             row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
             row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
-            row.sampled = row.form == CIRCLE and entry.numel > _LARGE
+            row.sampled = row.form != LINE and entry.numel > _LARGE
             row.parameter, row.copy, row.counts = entry.index, entry.numbers[copy], copy == 0
         if radius is not None:
             self._set_radii(radius_table(radius, entry), one=one_a_copy(radius, entry) and not sphere)
