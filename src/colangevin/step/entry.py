@@ -188,7 +188,7 @@ class Entry:
             The tensor.
         """
         if key not in self.state:
-            self.state[key] = self._room()
+            self.state[key] = self._room().zero_()
         tensor: Tensor = self.state[key]
         return tensor
 
@@ -199,19 +199,20 @@ class Entry:
             self.state[key] = room.copy_(self.state[key])
 
     def _room(self) -> Tensor:
-        """Zeros for a tensor of the state.
+        """Memory for a tensor of the state.
 
-        They have the parameter's shape and memory format where q has as many entries, so that both can be
-        walked through together. With slack they have the shape of q, and long rows are padded.
+        It has the parameter's shape and memory format where q has as many entries, so that both can be
+        walked through together. With slack it has the shape of q, and long rows are padded.
 
         Returns:
             The tensor.
         """
         shape = self.state_shape
         if shape == tuple(self.parameter.shape):
-            return torch.zeros_like(self.parameter, dtype=self.dtype, requires_grad=False)
+            return torch.empty_like(self.parameter, dtype=self.dtype, requires_grad=False)
         multiple = 1 if shape[-1] < _LONG_ROW else 4 if shape[-1] < _VERY_LONG_ROW else 16
         length = -(-shape[-1] // multiple) * multiple
+        # zeros, since the padding goes into checkpoints
         room = torch.zeros(*shape[:-1], length, dtype=self.dtype, device=self.parameter.device)
         return room[..., : shape[-1]]
 

@@ -57,6 +57,8 @@ class Native(Mover):
         self._options: list[tuple[object, ...]] = []
         self._followed: tuple[Sequence[Dynamics], int] = ((), -1)
         self._versions: list[int] = []  # of the parameters after the last step
+        self._doubted = False  # whether the last look found anything
+        self._uncounted = True  # whether a state may lack its number of steps
         self._edited: list[Entry] = []
         self._lifted: list[tuple[Entry, Tensor]] = []
 
@@ -76,6 +78,7 @@ class Native(Mover):
         self._point_to_gradients()
         self._use_threads()
         found = self._library.look(self._call)
+        self._doubted = bool(found)
         if same and not found:
             self._edited = []
             return []
@@ -91,7 +94,8 @@ class Native(Mover):
         return self._edited
 
     def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
-        self._point_to_gradients()  # a gradient that was too large has been cut, into new memory
+        if self._doubted:  # a gradient that was too large has been cut, into new memory
+            self._point_to_gradients()
         options = [
             (group["seed"], group["maximize"], dynamics[index].momentum, *stamp(group["weight_decay"]))
             for index, group in self._groups
@@ -103,6 +107,7 @@ class Native(Mover):
                 self._settle(entry, momentum=dynamics[entry.group_index].momentum)
             for rows in self._rows:
                 rows.point_to_state()
+            self._uncounted = True
             self._options = options
             self._state = [tensor.data_ptr() for entry in self.entries for tensor in entry.state.values()]
 
@@ -114,9 +119,11 @@ class Native(Mover):
             self._move_matrices()
 
     def finish(self) -> None:
-        for rows in self._rows:
-            if rows.completes and "step" not in rows.entry.state:
-                rows.entry.state["step"] = rows.count
+        if self._uncounted:
+            for rows in self._rows:
+                if rows.completes and "step" not in rows.entry.state:
+                    rows.entry.state["step"] = rows.count
+            self._uncounted = not all("step" in entry.state for entry in self.entries)
         torch.autograd.graph.increment_version(self._parameters)
         self._versions = [parameter._version for parameter in self._parameters]
 
