@@ -22,6 +22,8 @@ __all__ = ["Native"]
 
 _SMALL = 1 << 15  # elements that move alone, up to which a second thread costs more than it does
 
+_KEPT = ("momentum", "position", "step")  # what a step keeps in the state
+
 
 class Native(Mover):
     """All parameters of an optimizer that the native library can move.
@@ -100,7 +102,7 @@ class Native(Mover):
             (group["seed"], group["maximize"], dynamics[index].momentum, *stamp(group["weight_decay"]))
             for index, group in self._groups
         ]
-        state = [tensor.data_ptr() for entry in self.entries for tensor in entry.state.values()]
+        state = self._addresses()
         self._lifted = []
         if self._edited or state != self._state or options != self._options:
             for entry in self.entries:
@@ -109,7 +111,7 @@ class Native(Mover):
                 rows.point_to_state()
             self._uncounted = True
             self._options = options
-            self._state = [tensor.data_ptr() for entry in self.entries for tensor in entry.state.values()]
+            self._state = self._addresses()
 
     def advance(self) -> None:
         for entry, weight in self._lifted:
@@ -140,6 +142,11 @@ class Native(Mover):
                 made[key] = programs(mine, segment, entry.copies)
             rows.follow(made[key], largest_norm(entry, mine))
         self._followed = dynamics, segment
+
+    def _addresses(self) -> list[int]:
+        """Where the state lies; others may keep things of their own in it."""
+        states = [entry.state for entry in self.entries]
+        return [state[key].data_ptr() for state in states for key in _KEPT if key in state]
 
     def _changed(self, versions: list[int], weights: list[int]) -> set[int]:
         """Parameters that torch saw written, or replaced, since the last step."""
@@ -182,5 +189,7 @@ class Native(Mover):
     def _settle(self, entry: Entry, *, momentum: bool) -> None:
         """Make the state of a parameter; a weight that has to be put onto its manifold is put there later."""
         if not entry.stored and not entry.untouched and not entry.manifold.free:
-            self._lifted.append((entry, entry.manifold.lower(entry.configuration())))
+            lifted = entry.manifold.lower(entry.configuration())
+            if lifted.data_ptr() != entry.parameter.data_ptr():  # the weight itself, if it is there already
+                self._lifted.append((entry, lifted))
         entry.settle(momentum=momentum)

@@ -1,6 +1,7 @@
 """Rows: what the native library knows of one parameter, a row for each of its copies."""
 
 import ctypes
+import weakref
 
 import torch
 from torch import Tensor
@@ -32,7 +33,8 @@ class Rows:
     """
 
     def __init__(self, entry: Entry) -> None:
-        self.entry = entry
+        # weak, since the entry holds its rows: weights are freed without waiting for the garbage collector
+        self._entry = weakref.ref(entry)
         self.table = (Weight * entry.copies)()
         #: steps taken, until the first one is complete and the state has a number of its own
         self.count = torch.zeros((), dtype=torch.int64, device="cpu")
@@ -48,7 +50,7 @@ class Rows:
             row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
             row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
-            row.sampled = row.form != LINE and entry.numel > _LARGE
+            row.sampled = row.form in (CIRCLE, SPHERE) and entry.numel > _LARGE
             row.parameter, row.copy, row.counts = entry.index, entry.numbers[copy], copy == 0
         if radius is not None:
             self._set_radii(radius_table(radius, entry), one=one_a_copy(radius, entry) and not sphere)
@@ -60,6 +62,13 @@ class Rows:
                 row.radius = float(radii[copy, 0])
             else:
                 row.radii = radii[copy].data_ptr()
+
+    @property
+    def entry(self) -> Entry:
+        """The parameter."""
+        entry = self._entry()
+        assert entry is not None
+        return entry
 
     # ---- what may change between steps -----------------------------------------------------------
 
