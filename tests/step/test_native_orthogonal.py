@@ -69,6 +69,18 @@ def test_replicas_have_noise_and_numbers_of_their_own(
     assert_near(opt, twin, ULPS)
 
 
+def test_kernels_of_one_pixel_in_channels_last_are_moved_in_place() -> None:
+    """Their memory is in order, but a view of it has other strides than the weight."""
+    weights = [frame(8, 4, 1, 1) for _ in range(2)]
+    weights[1] = nn.Parameter(weights[1].detach().to(memory_format=torch.channels_last))
+    opt = cl.CoLud(held(weights), 0.1, friction=1.0)
+    for weight in weights:
+        weight.grad = torch.full_like(weight, 0.1)
+    opt.step()
+    assert {type(mover) for mover in opt._plan.movers} == {Native}
+    torch.testing.assert_close(*[weight.detach() for weight in weights], rtol=0, atol=1e-6)
+
+
 # ---- sizes of steps -------------------------------------------------------------------------------------
 
 
