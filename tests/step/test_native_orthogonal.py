@@ -111,6 +111,19 @@ def test_steps_of_any_size_are_those_of_the_plain_path_and_stay_on_the_manifold(
     assert max(cl.diagnostics.cotangency(ours).values()) <= 48 * eps
 
 
+@pytest.mark.parametrize("lr", [1e-12, 1e-20, 1e-25, 1e-30])
+@pytest.mark.parametrize("shape", [(12, 5), (6, 6)], ids=str)
+def test_momenta_of_the_shortest_steps_are_cotangent(shape: tuple[int, int], lr: float) -> None:
+    """The normal part of a step, lr times that of the momentum, underflows long before the momentum does."""
+    weight, generator = frame(*shape), torch.Generator().manual_seed(1)
+    opt = cl.CoLud(held([weight]), lr, friction=1.0)
+    for _ in range(3):
+        weight.grad = torch.randn(shape, generator=generator)
+        opt.step()
+    assert float(opt.state[weight]["momentum"].abs().max()) > 0
+    assert max(cl.diagnostics.cotangency(opt).values()) <= 48 * torch.finfo(torch.float32).eps
+
+
 @pytest.mark.parametrize("shape", [(24, 8), (16, 16)], ids=str)
 def test_errors_do_not_grow_over_a_thousand_steps(shape: tuple[int, int]) -> None:
     opt = run(0.3, shape, 1000, torch.float32)

@@ -102,13 +102,14 @@ static inline int NAME(is_square)(const struct NAME(frame) *frame)
     return frame->f.r == frame->f.s;
 }
 
-/* The products of Q and X that everything else follows from: S, F, and Z, A for a drift of time a. */
-static void NAME(measure_frame)(struct NAME(frame) *frame, REAL a)
+/* The products of Q and X that everything else follows from: S, F, and Z / a, A / a. (Z itself may
+ * underflow where Z / a, which the momentum needs, does not.) */
+static void NAME(measure_frame)(struct NAME(frame) *frame)
 {
     NAME(inner)(&frame->f, frame->q, frame->x, frame->S);
     if (!NAME(is_square)(frame))
         NAME(gram)(&frame->f, frame->x, frame->F);
-    NAME(split)(frame->S, frame->f.s, a, frame->Z, frame->A);
+    NAME(split)(frame->S, frame->f.s, 1, frame->Z, frame->A);
 }
 
 /* |X|^2 */
@@ -123,31 +124,31 @@ static double NAME(size_of_x)(const struct NAME(frame) *frame)
 }
 
 /* X <- X - Q (S + S^T) / 2: into the room, so that the momentum in memory stays while the step may fail. */
-static void NAME(remove_normal)(struct NAME(frame) *frame, REAL a)
+static void NAME(remove_normal)(struct NAME(frame) *frame)
 {
     const int64_t n = frame->w->elements;
     if (frame->x != frame->x_room)
         memcpy(frame->x_room, frame->x, (size_t)n * sizeof(REAL));
     frame->x = frame->x_room;
-    NAME(along)(&frame->f, frame->q, frame->Z, -1 / a, 1, frame->x_room);
+    NAME(along)(&frame->f, frame->q, frame->Z, -1, 1, frame->x_room);
 }
 
 /* Measure X, and project it while its normal part is larger than most, or so large beside the rest that its rounding would
  * show there. */
-static void NAME(settle)(struct NAME(frame) *frame, REAL a, REAL most)
+static void NAME(settle)(struct NAME(frame) *frame, REAL most)
 {
     const int64_t s = frame->f.s;
-    NAME(measure_frame)(frame, a);
+    NAME(measure_frame)(frame);
     for (int turn = 0; turn < ITERATIONS; turn++) {
-        const double size = (double)a * (double)a * NAME(size_of_x)(frame);
+        const double size = NAME(size_of_x)(frame);
         const double normal = NAME(squares_of)(frame->Z, s * s);
         const int swamped = normal > 0.75 * size;
         if (!(size < INFINITY)) /* the iteration will fail */
             return;
         if (!(swamped && size > 0) && NAME(spectral_norm)(frame->Z, frame->f.s, most, frame->line) <= most)
             return;
-        NAME(remove_normal)(frame, a);
-        NAME(measure_frame)(frame, a);
+        NAME(remove_normal)(frame);
+        NAME(measure_frame)(frame);
     }
 }
 
@@ -216,7 +217,7 @@ static void NAME(correct)(struct NAME(frame) *frame, REAL *q)
 /* p_out <- X, projected, for a momentum X. */
 static void NAME(project_frame)(struct NAME(frame) *frame)
 {
-    NAME(settle)(frame, 1, (REAL)INFINITY);
+    NAME(settle)(frame, (REAL)INFINITY);
     if (frame->p_out != frame->x)
         memcpy(frame->p_out, frame->x, (size_t)frame->w->elements * sizeof(REAL));
     NAME(along)(&frame->f, frame->q, frame->Z, -1, 1, frame->p_out);
@@ -272,7 +273,7 @@ static int NAME(polar)(struct NAME(frame) *frame, REAL a)
     frame->w->polar++;
     for (int64_t i = 0; i < n; i++)
         aim[i] = FMA(a, frame->x[i], q[i]);
-    NAME(along)(&frame->f, q, frame->Z, -1, 1, aim);
+    NAME(along)(&frame->f, q, frame->Z, -a, 1, aim);
     NAME(along)(&frame->f, aim, frame->M, 1, 0, frame->p_out);
     NAME(correct)(frame, frame->p_out);
     for (int64_t i = 0; i < n; i++) {
@@ -286,26 +287,32 @@ static int NAME(polar)(struct NAME(frame) *frame, REAL a)
     return 1;
 }
 
-/* E and B - I, in A, for a drift of time a; returns the largest entry of E. */
+/* E and A for a drift of time a; returns the largest entry of E. */
 static REAL NAME(aim)(struct NAME(frame) *frame, REAL a)
 {
     const int s = frame->f.s;
-    NAME(settle)(frame, a, NORMAL);
+    const int64_t n = (int64_t)s * s;
+    NAME(settle)(frame, NORMAL / a);
     if (NAME(is_square)(frame)) { /* E = A^T A */
         NAME(gram)(&frame->f, frame->A, frame->E);
-        return NAME(largest)(frame->E, (int64_t)s * s);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            frame->R[i] = frame->A[i] - frame->Z[i] / 2;
+        NAME(square_product)(frame->R, frame->Z, s, frame->Y);
+        NAME(close)(frame->F, 1, frame->Y, s, frame->E);
     }
-    for (int64_t i = 0; i < (int64_t)s * s; i++)
-        frame->R[i] = frame->A[i] - frame->Z[i] / 2;
-    NAME(square_product)(frame->R, frame->Z, s, frame->Y);
-    return NAME(close)(frame->F, a * a, frame->Y, s, frame->E);
+    for (int64_t i = 0; i < n; i++) {
+        frame->E[i] *= a * a;
+        frame->A[i] *= a;
+    }
+    return NAME(largest)(frame->E, n);
 }
 
 /* The same for Euler's step, which is not projected first: E = S + S^T + X^T X, and B = I + S. */
 static REAL NAME(aim_of_euler)(struct NAME(frame) *frame)
 {
     const int s = frame->f.s;
-    NAME(measure_frame)(frame, 1);
+    NAME(measure_frame)(frame);
     if (NAME(is_square)(frame))
         NAME(gram)(&frame->f, frame->x, frame->F);
     memcpy(frame->A, frame->S, (size_t)s * (size_t)s * sizeof(REAL));
@@ -331,16 +338,16 @@ static int NAME(drift_frame)(struct NAME(frame) *frame, REAL a, int euler, int l
     const REAL tolerance = euler ? TOLERANCE : NAME(tolerance)(frame, a);
     if (!NAME(multipliers)(frame, tolerance, size))
         return !euler && NAME(polar)(frame, a);
-    REAL *N = frame->Z;
+    REAL *N = frame->Z; /* (Z + M) / a */
     for (int64_t i = 0; i < n; i++)
-        N[i] += frame->M[i];
+        N[i] += frame->M[i] / a;
     const int due = last && *w->step % LOOK_EVERY == 0;
-    const int doubtful = due || !(NAME(spectral_norm)(N, frame->f.s, SAFE, frame->line) <= SAFE);
+    const int doubtful = due || !(NAME(spectral_norm)(N, frame->f.s, SAFE / a, frame->line) <= SAFE / a);
     if (frame->p_out == frame->x) { /* of a drift that another one follows */
         memcpy(frame->spare, frame->x, (size_t)w->elements * sizeof(REAL));
         frame->x = frame->spare;
     }
-    NAME(along)(&frame->f, frame->q, N, -1 / a, 0, frame->p_out);
+    NAME(along)(&frame->f, frame->q, N, -1, 0, frame->p_out);
     struct NAME(advance) advance = {frame, a};
     share(frame->f.threads, NAME(advance_unit), &advance, (w->elements + UNIT - 1) / UNIT);
     frame->q = frame->q_out;

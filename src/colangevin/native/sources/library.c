@@ -238,7 +238,7 @@ EXPORT void colangevin_move(struct job *job)
     }
 }
 
-/* Sum up matrices that the host has moved. */
+/* Sum up all weights again, when the host has moved some of them. */
 EXPORT void colangevin_remember(struct job *job)
 {
     struct shift shift = {.work = look_at_unit, .data = job, .room = job->room, .units = job->units};
