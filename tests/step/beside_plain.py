@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 import colangevin as cl
 from colangevin.step import plan
+from colangevin.step.native import native
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
 
@@ -79,3 +80,15 @@ def assert_near(opt: Any, twin: Any, ulps: float) -> None:
             assert int(opt.state[one]["step"]) == int(twin.state[other]["step"])
             for key in opt.state[one].keys() - {"step"}:
                 assert difference(opt.state[one][key], twin.state[other][key]) <= ulps, key
+
+
+def spoil_a_number(monkeypatch: Any) -> None:
+    """Make one letter of every native step a ten-thousandth longer."""
+    made = native.programs
+
+    def spoiled(*arguments: Any) -> Any:
+        programs = made(*arguments)
+        programs[0].number[1] *= 1.0001
+        return programs
+
+    monkeypatch.setattr(native, "programs", spoiled)

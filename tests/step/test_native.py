@@ -12,7 +12,7 @@ import colangevin as cl
 from colangevin.native.library import library
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
-from tests.step.beside_plain import OPTIMIZERS, assert_near, both, fill_gradients
+from tests.step.beside_plain import OPTIMIZERS, assert_near, both, fill_gradients, spoil_a_number
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library is not compiled")
 
@@ -203,16 +203,7 @@ def test_threads_change_no_bit(threads: int) -> None:
 
 def test_a_wrong_number_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ten-thousandth more of one letter on one path, and the comparison above fails."""
-    from colangevin.step.native import native as module
-
-    made = module.programs
-
-    def wrong(*arguments: Any) -> Any:
-        programs = made(*arguments)
-        programs[0].number[1] *= 1.0001
-        return programs
-
-    monkeypatch.setattr(module, "programs", wrong)
+    spoil_a_number(monkeypatch)
     generator = torch.Generator().manual_seed(0)
     weights = [started(torch.empty(3, 257), cl.Circle(0.8), generator)]
     opt, twin = both(

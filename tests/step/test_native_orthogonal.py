@@ -12,7 +12,7 @@ from colangevin.step import plan
 from colangevin.step.native import native as module
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
-from tests.step.beside_plain import OPTIMIZERS, assert_near, both
+from tests.step.beside_plain import OPTIMIZERS, assert_near, both, spoil_a_number
 
 pytestmark = pytest.mark.skipif(
     library() is None or not library().multiplies, reason="the native library is not compiled"
@@ -258,14 +258,7 @@ def test_threads_change_rounding_at_most(threads: int) -> None:
 
 def test_a_wrong_number_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ten-thousandth more of one letter on one path, and the comparison above fails."""
-    made = module.programs
-
-    def wrong(*arguments: Any) -> Any:
-        programs = made(*arguments)
-        programs[0].number[1] *= 1.0001
-        return programs
-
-    monkeypatch.setattr(module, "programs", wrong)
+    spoil_a_number(monkeypatch)
     opt, twin = both(lambda weights: OPTIMIZERS["OBA"](held(weights)), [frame(20, 7)], monkeypatch)
     with pytest.raises(AssertionError):
         assert_near(opt, twin, ULPS)

@@ -51,9 +51,8 @@ class Roster:
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
         # shape, strides, dtype and device of each parameter
-        strided = torch.strided
         forms: list[tuple[object, ...]] = [
-            (each.shape, each.stride() if each.layout is strided else None, each.dtype, each.device)
+            (each.shape, each.stride() if each.layout is torch.strided else None, each.dtype, each.device)
             for each in parameters
         ]
         same = known == self._groups and forms == self._forms

@@ -21,7 +21,7 @@ static inline const REAL *NAME(read)(const void *from, int type, int64_t start, 
     return buffer;
 }
 
-/* Write a block of numbers times a factor. Weights are of the state's type, or half of float. */
+/* Write a block of numbers. Weights are of the state's type, or half of float. */
 static inline void NAME(write)(void *to, int type, int64_t start, int count, const REAL *numbers)
 {
     if (type == BFLOAT16) {
