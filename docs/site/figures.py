@@ -1,0 +1,70 @@
+"""Figures of the tutorials: drawn in the reader's own colours, light or dark."""
+
+import io
+from itertools import count
+
+import matplotlib
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["INK", "axes", "show"]
+
+#: What matplotlib draws in this colour takes the colour of the page's text.
+INK = "#010203"
+#: Both are readable on white and on dark grey.
+_COLOURS = ["#e8590c", "#4c8bf5", "#2b9a66", "#b355d4", "#c29200", "#8d8d8d"]
+
+_STYLE = {
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.prop_cycle": matplotlib.cycler(color=_COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "none",
+    "font.size": 10,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+_numbers = count()
+
+
+def axes(columns: int = 1, *, height: float = 2.9) -> list[Axes]:
+    """Axes side by side in a new figure.
+
+    Args:
+        columns: how many.
+        height: of the figure, in inches; it is 7 wide.
+
+    Returns:
+        The axes, from left to right.
+    """
+    with matplotlib.rc_context(_STYLE):
+        figure = plt.figure(figsize=(7, height))
+        return [figure.add_subplot(1, columns, 1 + number) for number in range(columns)]
+
+
+def show(figure: Figure, says: str) -> None:
+    """Print a figure as SVG, which becomes part of the page.
+
+    Args:
+        figure: by matplotlib.
+        says: what there is to see, for those who do not see it, and as the caption.
+    """
+    drawn = io.StringIO()
+    # Names inside of one page must differ between its figures.
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"figure {next(_numbers)}"}):
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+    svg = drawn.getvalue()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    print(f'<figure role="img" aria-label="{says}">{svg}<figcaption>{says}</figcaption></figure>')
