@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["INK", "axes", "show"]
+__all__ = ["INK", "axes", "svg"]
 
 #: What matplotlib draws in this colour takes the colour of the page's text.
 INK = "#010203"
@@ -53,18 +53,20 @@ def axes(columns: int = 1, *, height: float = 2.9) -> list[Axes]:
         return [figure.add_subplot(1, columns, 1 + number) for number in range(columns)]
 
 
-def show(figure: Figure, says: str) -> None:
-    """Print a figure as SVG, which becomes part of the page.
+def svg(figure: Figure, says: str) -> str:
+    """A figure as a part of the page: ``print(svg(figure, "…"))`` in a block with ``html="true"``.
 
     Args:
         figure: by matplotlib.
-        says: what there is to see, for those who do not see it, and as the caption.
+        says: what there is to see; it is the caption.
+
+    Returns:
+        HTML.
     """
     drawn = io.StringIO()
     # Names inside of one page must differ between its figures.
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"figure {next(_numbers)}"}):
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(figure)
-    svg = drawn.getvalue()
-    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
-    print(f'<figure role="img" aria-label="{says}">{svg}<figcaption>{says}</figcaption></figure>')
+    text = drawn.getvalue()
+    return f"<figure>{text[text.index('<svg') :].replace(INK, 'currentColor')}<figcaption>{says}</figcaption></figure>"
