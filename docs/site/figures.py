@@ -35,6 +35,7 @@ _STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
+plt.rcParams.update(_STYLE)  # before a legend or a title is made, anywhere
 _numbers = count()
 
 
@@ -48,9 +49,8 @@ def axes(columns: int = 1, *, height: float = 2.9) -> list[Axes]:
     Returns:
         The axes, from left to right.
     """
-    with matplotlib.rc_context(_STYLE):
-        figure = plt.figure(figsize=(7, height))
-        return [figure.add_subplot(1, columns, 1 + number) for number in range(columns)]
+    figure = plt.figure(figsize=(7, height))
+    return [figure.add_subplot(1, columns, 1 + number) for number in range(columns)]
 
 
 def svg(figure: Figure, says: str) -> str:
@@ -65,8 +65,9 @@ def svg(figure: Figure, says: str) -> str:
     """
     drawn = io.StringIO()
     # Names inside of one page must differ between its figures.
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"figure {next(_numbers)}"}):
+    with matplotlib.rc_context({"svg.hashsalt": f"figure {next(_numbers)}"}):
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(figure)
     text = drawn.getvalue()
-    return f"<figure>{text[text.index('<svg') :].replace(INK, 'currentColor')}<figcaption>{says}</figcaption></figure>"
+    picture = text[text.index("<svg") :].replace(INK, "currentColor")
+    return f"<figure>{picture}<figcaption>{says}</figcaption></figure>"
