@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 
 from colangevin.experiments.report import page
 from colangevin.experiments.report.results import load
@@ -26,7 +28,8 @@ def on_page_content(content: str, **_: Any) -> str:
     return _FORMULA.sub(mathml, content)
 
 
-def on_post_build(config: Any) -> None:
-    """Write the report of the stored results into the site."""
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the report of the stored results, so that pages can link to it."""
     report = page.html(load(_RESULTS), Path("results"))
-    (Path(config.site_dir) / "report.html").write_text(report, encoding="utf-8")
+    files.append(File.generated(config, "report.html", content=report))
+    return files
