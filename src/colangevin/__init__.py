@@ -15,7 +15,7 @@ from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
 from colangevin.sampling import Prediction, Quality, RunningMean, Samples, plot_reliability, quality
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Circle",
