@@ -37,6 +37,9 @@ class CoLod(ConstrainedOptimizer):
         weight_decay: this times the weight is added to the gradient, as in torch.
         seed: of the noise; None draws one from torch's generator when noise is first needed.
         maximize: whether to follow the gradient up.
+        foreach: accepted for calls written for torch's optimizers, and ignored: a weight's device decides
+            which kernels move it. See `docs/native.md`.
+        fused: accepted and ignored, as `foreach`.
 
     Raises:
         ConstraintError: for an option out of range or a parameter its constraint cannot hold.
@@ -53,6 +56,8 @@ class CoLod(ConstrainedOptimizer):
         weight_decay: float | Tensor = 0.0,
         seed: int | None = None,
         maximize: bool = False,
+        foreach: bool | None = None,
+        fused: bool | None = None,
     ) -> None:
         options = {
             "lr": lr,

@@ -1,5 +1,6 @@
 """ConstrainedSGD: constrained Langevin dynamics with the options of ``torch.optim.SGD``."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
@@ -39,6 +40,11 @@ class ConstrainedSGD(ConstrainedOptimizer):
         weight_decay: this times the weight is added to the gradient, as in torch.
         seed: of the noise; None draws one from torch's generator when noise is first needed.
         maximize: whether to follow the gradient up.
+        dampening: SGD's; must be 0.
+        nesterov: SGD's; must be False.
+        foreach: accepted for calls written for torch's optimizers, and ignored: a weight's device decides
+            which kernels move it. See `docs/native.md`.
+        fused: accepted and ignored, as `foreach`.
 
     Raises:
         ConstraintError: for an option out of range or a parameter its constraint cannot hold.
@@ -50,13 +56,18 @@ class ConstrainedSGD(ConstrainedOptimizer):
         self,
         params: Params,
         lr: float | Tensor,
-        *,
         momentum: float = 0.0,
+        *,
         temperature: float | Tensor = 0.0,
         weight_decay: float | Tensor = 0.0,
         seed: int | None = None,
         maximize: bool = False,
+        dampening: float = 0.0,
+        nesterov: bool = False,
+        foreach: bool | None = None,
+        fused: bool | None = None,
     ) -> None:
+        _classical({"dampening": dampening, "nesterov": nesterov}, "ConstrainedSGD")
         options = {
             "lr": lr,
             "momentum": momentum,
@@ -67,6 +78,7 @@ class ConstrainedSGD(ConstrainedOptimizer):
         super().__init__(params, options, seed)
 
     def _dynamics(self, group: dict[str, Any], where: str) -> Overdamped | Underdamped:
+        _classical(group, where)
         lr = number(group, "lr", where=where)
         momentum = number(group, "momentum", below=1, where=where)
         if varies(momentum):
@@ -78,3 +90,13 @@ class ConstrainedSGD(ConstrainedOptimizer):
         if float(momentum) == 0:
             return Overdamped(lr, tau)
         return Underdamped(parse("OBA"), sgd_rates(lr, float(momentum), tau))
+
+
+def _classical(options: Mapping[str, Any], where: str) -> None:
+    """Raise if options ask for a momentum of SGD that no Langevin dynamics has."""
+    for option in ("dampening", "nesterov"):
+        if options.get(option):
+            raise ConstraintError(
+                f"{option}={options[option]!r} in {where}: constrained dynamics has SGD's classical momentum "
+                f"alone. Leave {option} out, or use torch.optim.SGD for parameters without a constraint."
+            )
