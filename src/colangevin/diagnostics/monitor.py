@@ -1,6 +1,7 @@
 """``Monitor``: records temperatures, violations and solver iterations of a run over time."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,6 +18,21 @@ from colangevin.surroundings import full_precision
 from colangevin.turns import Turns
 
 __all__ = ["Monitor"]
+
+#: measures of a record that :meth:`Monitor.latest` shows, and how it makes one number of those of the copies
+_REDUCED: dict[str, Callable[[Tensor], Tensor]] = {
+    "temperature": torch.mean,
+    "kinetic": torch.mean,
+    "violation": torch.amax,
+    "cotangency": torch.amax,
+}
+
+
+class Writer(Protocol):
+    """Where numbers can be logged: TensorBoard's ``SummaryWriter``, or anything with its ``add_scalar``."""
+
+    def add_scalar(self, tag: str, value: float, step: int, /) -> object:
+        """Write one number."""
 
 
 class Monitor:
@@ -57,7 +73,12 @@ class Monitor:
         #: by number of the group
         self._records: dict[int, list[Record]] = {}
         self._scalars: dict[str, list[Tensor]] = {}
+        #: the scalars of the newest record
+        self._newest: dict[str, Tensor] = {}
         self._solves = solves.Counts()
+        #: what was counted by the last record but one, and by the last
+        self._solved = (solves.Counts(), solves.Counts())
+        self._writers: list[Writer] = []
 
     @torch.no_grad()
     @full_precision
@@ -84,6 +105,7 @@ class Monitor:
             }
         if not due:
             return False
+        newest = {}
         for name, value in scalars.items():
             tensor = torch.as_tensor(value).detach()
             if tensor.dim() > 1:
@@ -91,7 +113,10 @@ class Monitor:
                     f"{name}: a tensor of shape {tuple(tensor.shape)}; must be one number, or one for each "
                     "replica."
                 )
-            self._scalars.setdefault(name, []).append(tensor.reshape(-1).clone())
+            newest[name] = tensor.reshape(-1).clone()
+        self._newest = newest
+        for name, tensor in newest.items():
+            self._scalars.setdefault(name, []).append(tensor)
         sums: dict[int, Sums] = {}
         for place in places(self.optimizer):
             if place.weight.numel():
@@ -100,9 +125,65 @@ class Monitor:
                 sums.setdefault(place.number, Sums()).add(self.optimizer, place, reference)
         for number, each in sums.items():
             self._records.setdefault(number, []).append(each.record())
+        self._solved = (self._solved[1], self._solves.copy())
+        self._write()
         return True
 
+    def log_to(self, writer: Writer) -> None:
+        """Write every later record to a writer as well, under the names that `latest` gives the numbers.
+
+        The step is the number of steps that the optimizer has taken, also in a run that was resumed. A record
+        that is written waits for the device. A second writer is written to besides the first.
+
+        Args:
+            writer: anything with ``add_scalar(tag, value, step)``: TensorBoard's ``SummaryWriter``, what
+                Lightning's ``TensorBoardLogger`` has as ``experiment``, or your own.
+
+        Raises:
+            TypeError: for an object without ``add_scalar``.
+        """
+        if not callable(getattr(writer, "add_scalar", None)):
+            raise TypeError(
+                f"writer: a {type(writer).__name__}; must have add_scalar(tag, value, step), as "
+                "torch.utils.tensorboard.SummaryWriter has."
+            )
+        self._writers.append(writer)
+
+    def _write(self) -> None:
+        if not self._writers:
+            return
+        states = self.optimizer.state.values()
+        step = max((int(state["step"]) for state in states if "step" in state), default=0)
+        for name, value in self.latest().items():
+            for writer in self._writers:
+                writer.add_scalar(name, value, step)
+
     # ---- reading ---------------------------------------------------------------------------------
+
+    def latest(self) -> dict[str, float]:
+        """The newest record as plain numbers, to print or to log.
+
+        Of replicas it has the average, but the largest violation and cotangency. A configurational
+        temperature is a ratio of averages over many records; `report` has it.
+
+        Returns:
+            By name: the scalars; for group 0 ``"temperature[0]"`` (the one asked for), ``"kinetic[0]"``,
+            ``"violation[0]"`` and ``"cotangency[0]"``; where a solver ran since the record before,
+            ``"iterations[0]"`` (of the slowest weight, averaged over calls) and ``"fallbacks[0]"`` (the share
+            of weights). What a group does not have is left out. Before the first record the dict is empty.
+        """
+        found = {name: float(value.double().mean()) for name, value in self._newest.items()}
+        for number, records in sorted(self._records.items()):
+            for name, reduce in _REDUCED.items():
+                if name in records[-1]:
+                    found[f"{name}[{number}]"] = float(reduce(records[-1][name]))
+            kind = type(self.optimizer.param_groups[number]["constraint"]).__name__
+            before, now = (counts.of(kind) for counts in self._solved)
+            new = solves.Solves(*(b - a for a, b in zip(before, now, strict=True)))
+            if new.weights:
+                found[f"iterations[{number}]"] = new.iterations / new.calls
+                found[f"fallbacks[{number}]"] = new.fallbacks / new.weights
+        return found
 
     def series(self) -> dict[str, Tensor]:
         """All that was recorded, on the CPU.

@@ -83,7 +83,7 @@ class Schedule(LRScheduler, ABC):
 
     @property
     def last_epoch(self) -> int:
-        """The name that torch has for ``last_step``. It is -1 while SequentialLR has not come to this schedule."""
+        """What torch calls ``last_step``. It is -1 while SequentialLR has not come to this schedule."""
         return self.last_step
 
     @last_epoch.setter
