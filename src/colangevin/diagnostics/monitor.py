@@ -1,4 +1,4 @@
-"""``Monitor``: records temperatures, violations and solver iterations of a run over time."""
+"""`Monitor`: records temperatures, violations and solver iterations of a run over time."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from colangevin.turns import Turns
 
 __all__ = ["Monitor"]
 
-#: measures of a record that :meth:`Monitor.latest` shows, and how it makes one number of those of the copies
+#: measures of a record that `Monitor.latest` shows, and how it makes one number of those of the copies
 _REDUCED: dict[str, Callable[[Tensor], Tensor]] = {
     "temperature": torch.mean,
     "kinetic": torch.mean,
@@ -29,26 +29,29 @@ _REDUCED: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Writer(Protocol):
-    """Where numbers can be logged: TensorBoard's ``SummaryWriter``, or anything with its ``add_scalar``."""
+    """Where numbers can be logged: TensorBoard's `SummaryWriter`, or anything with its `add_scalar`."""
 
     def add_scalar(self, tag: str, value: float, step: int, /) -> object:
         """Write one number."""
 
 
 class Monitor:
-    r"""Records a run over time and reports on every parameter group, to tell whether it samples correctly.
+    r"""Watch a run: does it have the temperature asked for, and are its weights on their constraints?
 
-    Call :meth:`record` after ``backward()`` and before the optimizer's step, when gradients and weights
+    Choose it when sampling, to learn whether temperatures are right, and in any long run, to log them.
+    `report` has a verdict on every parameter group, `latest` the newest numbers, and `log_to` writes them to
+    TensorBoard. Call `record` after `backward()` and before the optimizer's step, when gradients and weights
     belong together. Two averages are the temperature at equilibrium:
 
-    - The kinetic temperature is that of the momenta: :math:`\langle |p|^2 \rangle` per degree of freedom.
-    - The configurational temperature is that of the positions: :math:`\langle F \cdot \nabla V \rangle /
-      \langle \mathrm{div} F \rangle` for a vector field F along the manifold. F points away from where the
-      weights were half-way through the burn-in; choose a burn-in so long that they have forgotten that point.
-      Gradients enter linearly, so gradients of batches do as well as full ones. Where positions hardly prefer
-      a direction, the configurational temperature is undetermined, which its standard error shows.
+    - The kinetic temperature is that of the momenta: $\langle |p|^2 \rangle$ per degree of freedom.
+    - The configurational temperature is that of the positions:
+      $\langle F \cdot \nabla V \rangle / \langle \mathrm{div} F \rangle$ for a vector field F along the
+      manifold. F points away from where the weights were half-way through the burn-in; choose a burn-in so
+      long that they have forgotten that point. Gradients enter linearly, so gradients of batches do as well
+      as full ones. Where positions hardly prefer a direction, the configurational temperature is
+      undetermined, which its standard error shows.
 
-    A record at ``lr`` 0 or temperature 0 samples nothing, and neither does one with a gradient that is not
+    A record at `lr` 0 or temperature 0 samples nothing, and neither does one with a gradient that is not
     finite, after which no step is taken. Such records are left out of both averages. Standard errors include
     the autocorrelation. Recording does not wait for a device.
 
@@ -63,6 +66,17 @@ class Monitor:
     Raises:
         ValueError: for a number out of range.
         TypeError: for another library's optimizer.
+
+    Examples:
+        >>> model = nn.Linear(3, 2)
+        >>> groups = cl.constrain(model, {"weight": cl.Circle(1.0)})
+        >>> optimizer = cl.CoLud(groups, 0.1, friction=1.0, temperature=1e-3, seed=0)
+        >>> monitor = cl.diagnostics.Monitor(optimizer)
+        >>> loss = model(torch.ones(1, 3)).sum()
+        >>> loss.backward()
+        >>> recorded = monitor.record(loss=loss)  # before every optimizer.step()
+        >>> monitor.latest()["temperature[0]"]
+        0.001
     """
 
     def __init__(self, optimizer: ConstrainedOptimizer, *, every: int = 1, burn_in: int = 0) -> None:
@@ -136,11 +150,11 @@ class Monitor:
         that is written waits for the device. A second writer is written to besides the first.
 
         Args:
-            writer: anything with ``add_scalar(tag, value, step)``: TensorBoard's ``SummaryWriter``, what
-                Lightning's ``TensorBoardLogger`` has as ``experiment``, or your own.
+            writer: anything with `add_scalar(tag, value, step)`: TensorBoard's `SummaryWriter`, what
+                Lightning's `TensorBoardLogger` has as `experiment`, or your own.
 
         Raises:
-            TypeError: for an object without ``add_scalar``.
+            TypeError: for an object without `add_scalar`.
         """
         if not callable(getattr(writer, "add_scalar", None)):
             raise TypeError(
@@ -167,10 +181,10 @@ class Monitor:
         temperature is a ratio of averages over many records; `report` has it.
 
         Returns:
-            By name: the scalars; for group 0 ``"temperature[0]"`` (the one asked for), ``"kinetic[0]"``,
-            ``"violation[0]"`` and ``"cotangency[0]"``; where a solver ran since the record before,
-            ``"iterations[0]"`` (of the slowest weight, averaged over calls) and ``"fallbacks[0]"`` (the share
-            of weights). What a group does not have is left out. Before the first record the dict is empty.
+            By name: the scalars; for group 0 `"temperature[0]"` (the one asked for), `"kinetic[0]"`,
+            `"violation[0]"` and `"cotangency[0]"`; where a solver ran since the record before,
+            `"iterations[0]"` (of the slowest weight, averaged over calls) and `"fallbacks[0]"` (the share of
+            weights). What a group does not have is left out. Before the first record the dict is empty.
         """
         found = {name: float(value.double().mean()) for name, value in self._newest.items()}
         for number, records in sorted(self._records.items()):
@@ -190,7 +204,7 @@ class Monitor:
 
         Returns:
             Tensors of shape (chains, records): the scalars under their names, the kinetic temperature of
-            group 0 under ``"kinetic[0]"``, and the temperature that was asked for under ``"temperature[0]"``.
+            group 0 under `"kinetic[0]"`, and the temperature that was asked for under `"temperature[0]"`.
         """
         found = {name: stacked(values) for name, values in self._scalars.items()}
         for number, records in self._records.items():
@@ -201,7 +215,7 @@ class Monitor:
         return found
 
     def to_arviz(self) -> Any:
-        """Everything recorded as ArviZ's ``InferenceData``; see :func:`~colangevin.diagnostics.to_arviz`."""
+        """Everything recorded as ArviZ's `InferenceData`; see `to_arviz`."""
         return to_arviz(self.series())
 
     def report(self) -> Report:

@@ -19,20 +19,34 @@ _TORCH_S_OWN = ("optimizer", "_step_count", "_is_initial")
 
 
 class Schedule(LRScheduler, ABC):
-    r"""A schedule of the temperature or the friction, as ``torch.optim.lr_scheduler`` has them for ``lr``.
+    r"""The base of all schedules of temperature or friction: subclass it for a factor of your own.
 
-    In step n every group has the temperature :math:`\tau_0 f(n)`. The factor f is the same for all groups,
-    :math:`\tau_0` is the group's own. If the group's temperature is a tensor, with one entry or one for each
-    replica, it is written in place, so that a captured CUDA graph follows. Call :meth:`step` after the
-    optimizer's step. Schedulers of ``lr`` may run beside.
+    It is a `torch.optim.lr_scheduler.LRScheduler`, so that whatever asks for one takes it: Lightning,
+    Accelerate and torch's own `SequentialLR` and `ChainedScheduler`. It leaves `lr` alone. In step n every
+    group has the temperature $\tau_0 f(n)$. The factor f is the same for all groups, $\tau_0$ is the group's
+    own. If the group's temperature is a tensor, with one entry or one for each replica, it is written in
+    place, so that a captured CUDA graph follows. Call `step` after the optimizer's step. Schedulers of `lr`
+    may run beside.
 
     Args:
         optimizer: one of this library's, also in a wrapper such as Accelerate's.
-        option: ``"temperature"`` or ``"friction"``.
+        option: `"temperature"` or `"friction"`.
 
     Raises:
         ConstraintError: when the groups have no such option, or it is 0 in all of them.
         TypeError: when the optimizer is another library's.
+
+    Examples:
+        >>> class Waves(cl.schedules.Schedule):
+        ...     def factor(self, step):
+        ...         return 1.0 if step % 2 else 0.5
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> schedule = Waves(optimizer)
+        >>> schedule.get_last_value()
+        [0.5]
+        >>> isinstance(schedule, torch.optim.lr_scheduler.LRScheduler)
+        True
     """
 
     optimizer: ConstrainedOptimizer
@@ -67,7 +81,7 @@ class Schedule(LRScheduler, ABC):
         """What the option is multiplied by in a step. The first step is 0."""
 
     def _check(self) -> None:
-        """Raise :class:`ConstraintError` when a number of the schedule is out of range."""
+        """Raise `ConstraintError` when a number of the schedule is out of range."""
         return
 
     def step(self) -> None:  # type: ignore[override]  # torch's argument 'epoch' is deprecated
@@ -83,7 +97,7 @@ class Schedule(LRScheduler, ABC):
 
     @property
     def last_epoch(self) -> int:
-        """What torch calls ``last_step``. It is -1 while SequentialLR has not come to this schedule."""
+        """What torch calls `last_step`. It is -1 while SequentialLR has not come to this schedule."""
         return self.last_step
 
     @last_epoch.setter
@@ -117,7 +131,7 @@ class Schedule(LRScheduler, ABC):
         """Go on where a schedule of the same kind was. Load the optimizer's state first.
 
         Args:
-            state_dict: what :meth:`state_dict` returned.
+            state_dict: what `state_dict` returned.
 
         Raises:
             ConstraintError: when the state dict is that of another kind of schedule or of another option.
@@ -132,7 +146,7 @@ class Schedule(LRScheduler, ABC):
         self._apply()
 
     def _initial(self, group: dict[str, Any]) -> float | Tensor:
-        """The option at a factor of 1. The group keeps it under ``initial_...``, as torch does for ``lr``."""
+        """The option at a factor of 1. The group keeps it under `initial_...`, as torch does for `lr`."""
         initial: float | Tensor = group.setdefault(f"initial_{self.option}", _copied(group[self.option]))
         return initial
 
