@@ -19,18 +19,18 @@ def test_the_table_of_findings_is_that_of_the_results():
 
 
 def described() -> set[str]:
-    """What the pages of the reference take from docstrings."""
+    """The names that the pages of the reference take from docstrings."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md"))
-    return set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
+    return set(re.findall(r"^::: \S*?(\w+)$", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", colangevin.__all__)
 def test_every_public_name_is_on_a_page(name):
-    assert f"colangevin.{name}" in described()
+    assert name in described()
 
 
 @pytest.mark.parametrize("module", [diagnostics, schedules])
 def test_every_public_name_of_a_module_is_exported_by_it(module):
     """A page of a module shows what ``__all__`` names."""
-    assert f"colangevin.{module.__name__.rpartition('.')[2]}" in described()
+    assert module.__name__.rpartition(".")[2] in described()
     assert all(getattr(module, name).__doc__ for name in module.__all__)
