@@ -14,6 +14,7 @@ from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain, project_
 from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
 from colangevin.sampling import Prediction, Quality, RunningMean, Samples, plot_reliability, quality
+from colangevin.suggestions import suggest
 
 __version__ = "0.1.0"
 
@@ -46,4 +47,5 @@ __all__ = [
     "project_",
     "quality",
     "schedules",
+    "suggest",
 ]

@@ -75,6 +75,7 @@ def test_rules_and_groups_use_canonical_names(wrapped: str) -> None:
     found = {name: group["constraint"] for group in groups for name, _ in group["params"]}
     free = cl.Free()
     assert found == {"0.weight": cl.Circle(2.0), "0.bias": free, "1.weight": cl.Sphere(5.0), "1.bias": free}
+    assert [row.name for row in cl.suggest(net).rows] == ["0.weight", "1.weight"]
 
 
 def test_names_inside_of_distributed_data_parallel(one_process) -> None:
