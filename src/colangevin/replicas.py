@@ -12,6 +12,7 @@ from torch.func import functional_call, vmap
 from colangevin.constraints.start import Init
 from colangevin.errors import ConstraintError
 from colangevin.noise import stream
+from colangevin.optim.groups import Groups
 from colangevin.optim.param_groups import Rules, begin, choose
 from colangevin.optim.stacked_module import StackedModule
 
@@ -146,7 +147,7 @@ class Replicas(StackedModule):
         outputs = functional_call(self._model, state, inputs)
         return outputs, {name: state[name] for name in buffers if state[name] is not buffers[name]}
 
-    def constrain(self, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
+    def constrain(self, rules: Rules, *, init: Init = "auto") -> Groups:
         """Parameter groups in which each replica is constrained by itself, as `colangevin.constrain`.
 
         Args:
@@ -157,7 +158,8 @@ class Replicas(StackedModule):
                 those of replica i do not depend on n.
 
         Returns:
-            Groups with named parameters and `replicas=n`.
+            A list of groups with named parameters and `replicas=n`. It prints as a table whose shapes and
+            numbers of weights are those of one replica.
 
         Raises:
             ConstraintError: for a rule that fits no parameter; InfeasibleError for a weight that violates its
