@@ -65,10 +65,18 @@ def logarithmic(axes: Axes, values: Any) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def svg(figure: Figure) -> bytes:
-    """A figure as SVG; the same figure gives the same bytes."""
+def svg(figure: Figure, **metadata: str) -> bytes:
+    """A figure as SVG; the same figure gives the same bytes.
+
+    Args:
+        figure: the figure.
+        metadata: of the file, as ``Title`` and ``Description``.
+
+    Returns:
+        The bytes of the file.
+    """
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, **metadata})
     return buffer.getvalue()
 
 
