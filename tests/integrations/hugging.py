@@ -54,8 +54,8 @@ def factory(optimizer=cl.CoLud, **options):
 
 
 def trainer(folder, *callbacks, seed=0, model=None, arguments=None, **options):
-    """A trainer on the CPU that shuffles by a seed, saves every 6 steps and prints nothing."""
-    chosen = {"max_steps": 12, "save_steps": 6, "logging_steps": 3, "report_to": "none", **(arguments or {})}
+    """A trainer on the CPU that shuffles by a seed, saves every 4 steps and prints nothing."""
+    chosen = {"max_steps": 12, "save_steps": 4, "logging_steps": 3, "report_to": "none", **(arguments or {})}
     made = TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=4,

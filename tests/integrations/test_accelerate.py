@@ -90,6 +90,24 @@ def test_schedules_count_steps_of_the_optimizer():
     assert run.optimizer.param_groups[0]["temperature"] == pytest.approx(1e-3 * (1 - 0.9 * 2 / 100))
 
 
+def test_a_schedule_that_is_registered_rather_than_prepared(tmp_path):
+    from accelerate import Accelerator
+
+    found = []
+    for resume in (False, True):
+        accelerator = Accelerator(cpu=True)
+        optimizer = accelerator.prepare(dynamics(network()))
+        schedule = cl.schedules.Linear(optimizer, 4, end=0.0)
+        accelerator.register_for_checkpointing(schedule)
+        if resume:
+            accelerator.load_state(str(tmp_path))
+        else:
+            schedule.step()
+            accelerator.save_state(str(tmp_path))
+        found.append((schedule.last_step, optimizer.param_groups[0]["temperature"]))
+    assert found == [(1, pytest.approx(0.75e-3))] * 2
+
+
 def test_diagnostics_see_through_the_wrappers():
     run = Run().train(1)
     names = {name for name, _ in run.model.named_parameters()}

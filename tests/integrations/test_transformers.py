@@ -7,7 +7,9 @@ from torch import nn
 import colangevin as cl
 from tests.integrations.small_training import dynamics, same, weights, worst_violation
 
-HALF = 6
+#: where trainings are cut, in the middle of an epoch
+CUT = 4
+STEPS = 12
 
 
 # ---- resuming -------------------------------------------------------------------------------------------
@@ -16,10 +18,10 @@ HALF = 6
 @pytest.mark.parametrize("arguments", [{}, {"bf16": True}, {"gradient_accumulation_steps": 2}], ids=repr)
 def test_a_resumed_training_is_the_same_bit_for_bit(hugging, tmp_path, arguments):
     whole = hugging.trained(tmp_path / "whole", arguments=arguments)
-    half = hugging.trained(tmp_path / "half", hugging.StopAt(HALF), arguments=arguments)
-    saved = tmp_path / "half" / f"checkpoint-{HALF}"
+    half = hugging.trained(tmp_path / "half", hugging.StopAt(CUT), arguments=arguments)
+    saved = tmp_path / "half" / f"checkpoint-{CUT}"
     rest = hugging.trained(tmp_path / "rest", seed=9, arguments=arguments, resume=saved)
-    assert (half.state.global_step, rest.state.global_step) == (HALF, 2 * HALF)
+    assert (half.state.global_step, rest.state.global_step) == (CUT, STEPS)
     assert same(weights(whole.model), weights(rest.model))
     assert not same(weights(whole.model), weights(half.model))
     assert worst_violation(rest.model.net) < 1e-5
@@ -27,7 +29,7 @@ def test_a_resumed_training_is_the_same_bit_for_bit(hugging, tmp_path, arguments
 
 def test_the_comparison_sees_what_is_not_restored(hugging, tmp_path):
     whole = hugging.trained(tmp_path / "whole")
-    saved = tmp_path / "whole" / f"checkpoint-{HALF}"
+    saved = tmp_path / "whole" / f"checkpoint-{CUT}"
     (saved / "optimizer.pt").unlink()
     rest = hugging.trained(tmp_path / "rest", seed=9, resume=saved)
     assert not same(weights(whole.model), weights(rest.model))
@@ -37,11 +39,11 @@ def test_an_optimizer_that_was_built_before_the_trainer_resumes_too(hugging, tmp
     def run(folder, seed, resume=None):
         model = hugging.Classifier(seed)
         optimizer = dynamics(model.net)
-        schedule = cl.schedules.Linear(optimizer, 4 * HALF, end=0.1)
+        schedule = cl.schedules.Linear(optimizer, 2 * STEPS, end=0.1)
         return hugging.trained(folder, model=model, optimizers=(optimizer, schedule), resume=resume)
 
     whole = run(tmp_path / "whole", 0)
-    rest = run(tmp_path / "rest", 9, tmp_path / "whole" / f"checkpoint-{HALF}")
+    rest = run(tmp_path / "rest", 9, tmp_path / "whole" / f"checkpoint-{CUT}")
     assert same(weights(whole.model), weights(rest.model))
     # the schedule is an LRScheduler to the trainer, which takes its steps and saves it
     temperatures = [each.optimizer.param_groups[0]["temperature"] for each in (whole, rest)]
@@ -124,7 +126,7 @@ def test_logging_at_other_steps_than_the_trainer(hugging, tmp_path):
 
 def test_logging_changes_nothing_and_goes_on_after_resuming(hugging, tmp_path):
     whole, _ = run(hugging, tmp_path / "whole", every=4)
-    rest, _ = run(hugging, tmp_path / "rest", every=4, resume=tmp_path / "whole" / f"checkpoint-{HALF}")
+    rest, _ = run(hugging, tmp_path / "rest", every=4, resume=tmp_path / "whole" / f"checkpoint-{CUT}")
     plain = hugging.trained(tmp_path / "plain")
     assert same(weights(whole.model), weights(plain.model))
     assert logged(rest, "kinetic[0]") == logged(whole, "kinetic[0]")
