@@ -8,7 +8,11 @@ import colangevin as cl
 from colangevin.integrations.ranks import check_ranks
 from tests.integrations.small_training import LIGHTNING_WARNINGS, batches, dynamics, network, same
 
-pytestmark = LIGHTNING_WARNINGS
+pytestmark = [
+    *LIGHTNING_WARNINGS,
+    # of Python 3.12 and later: Lightning forks, and torch has threads
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 
 
 def optimizer(seed=0, noise=0, bias=True):
