@@ -104,6 +104,7 @@ def test_run_then_report(tmp_path):
     assert same.exit_code == 0, same.output
     answer = call("report", tmp_path)
     assert answer.exit_code == 0, answer.output
+    assert "    test accuracy: " in answer.output
     assert answer.output.splitlines()[-1] == str((tmp_path / "report.html").resolve())
 
 

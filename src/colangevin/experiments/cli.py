@@ -172,6 +172,9 @@ def write_report(
 
     try:
         page = report.write(folder)
+        lines = report.headlines(folder)
     except StoreError as error:
         _fail(str(error))
-    _say(str(page.resolve()))
+    for line in lines:
+        _say(line)
+    _say(f"All of it, with pictures:\n{page.resolve()}")

@@ -6,7 +6,7 @@ import pytest
 
 from colangevin.experiments.catalogue.claims import Claim
 from colangevin.experiments.judging.verdicts import Finding
-from colangevin.experiments.report.in_short import in_short
+from colangevin.experiments.report.in_short import headline, in_short
 from colangevin.experiments.report.results import load
 from tests.experiments.tiny import experiment
 
@@ -90,3 +90,16 @@ def test_plots_of_the_stored_results_open_on_what_the_claims_are_about(stored):
     assert opened["fashion-mnist-grid"][0] == "runs"
     assert opened["resnet34-time"] == ("runs", "CIFAR-10", "SGD-m", "o-CoLud")
     assert opened["resnet34-penalty"][0] == "curves"  # it has no claim
+
+
+def test_an_experiment_in_two_lines_has_the_claims_method_beside_its_baselines(stored):
+    by_name = {each.experiment.name: each for each in stored}
+    title, numbers = headline(by_name["four-turn"]).splitlines()
+    assert title == "4-turn spiral: orthogonal weights in deep perceptrons, 4 hidden layers"
+    assert numbers == (
+        "    test accuracy: 98.49 ± 0.88 % with o-CoLod; 78.41 ± 21.72 % with SGD; "
+        "96.84 ± 4.96 % with SGD, penalty λ=0.05 (10 runs, 2,000 epochs)"
+    )
+    assert headline(by_name["two-turn"]).startswith("2-turn spiral: bounded weights and noise\n")
+    assert headline(by_name["resnet34"]).endswith("(1 run, 150 epochs)")
+    assert headline(by_name["resnet34-penalty"])  # without a claim

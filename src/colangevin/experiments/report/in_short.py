@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from colangevin.experiments.catalogue.measures import MEASURES
+from colangevin.experiments.judging.summaries import summary
 from colangevin.experiments.judging.verdicts import FEWEST_RUNS, Finding, Verdict
 from colangevin.experiments.report.results import Result
 from colangevin.experiments.report.settings import listed
 
-__all__ = ["Row", "in_short"]
+__all__ = ["Row", "headline", "in_short"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Row:
         title: of its own experiment.
         verdict: in all settings named.
         claim: the claim's own sentence.
-        settings: where the verdict is this; empty where there is but one setting.
+        settings: where the verdict is this; empty for a claim about no setting in particular.
         numbers: of the method and its baseline.
         why: the reason of a verdict that is none; empty otherwise.
     """
@@ -56,6 +57,33 @@ def in_short(results: Sequence[Result]) -> list[Row]:
             if found:
                 rows.append(_row(group[0].experiment.title, *found))
     return rows
+
+
+def headline(result: Result) -> str:
+    """What an experiment came to: the first claim's method beside its first and its best baseline.
+
+    Args:
+        result: of the experiment.
+
+    Returns:
+        A line with title and part, and one with what is measured, the numbers, and how much they rest on.
+    """
+    experiment, subject = result.experiment, result.subject
+    each, measure = result.parts[subject.part], subject.measure
+    unit = f" {MEASURES[measure].unit}" if MEASURES[measure].unit else ""
+    best = [each.methods.index(name) for name in each.methods if name in _best_baselines(result)]
+    numbers = "; ".join(
+        f"{summary(measure, each.values, place)}{unit} with {each.methods[place]}"
+        for place in dict.fromkeys((subject.method, subject.baseline, *best))
+    )
+    where = "" if each.part.name in experiment.title else f", {each.part.name}"
+    runs = f"{experiment.runs} run{'s' * (experiment.runs > 1)}"
+    return f"{experiment.title}{where}\n    {measure}: {numbers} ({runs}, {experiment.epochs:,} epochs)"
+
+
+def _best_baselines(result: Result) -> list[str]:
+    """The baseline that the first claim was held against, where there is a finding."""
+    return [finding.baseline for finding in result.findings[:1]]
 
 
 def _groups(results: Sequence[Result]) -> Iterator[list[Result]]:
@@ -94,7 +122,7 @@ def _row(group: str, result: Result, findings: list[Finding]) -> Row:
         experiment.title,
         first.verdict,
         _sentence(first),
-        listed(settings, alike) if len(experiment.parts) > 1 else "",
+        listed(settings, alike) if settings else "",
         _numbers(findings),
         f"fewer than {FEWEST_RUNS} runs" if first.verdict == "undecided" and few else "",
     )
