@@ -49,7 +49,7 @@ def main(name: str, measure: Callable[[bool], Numbers], table: Callable[[Numbers
     if not quick:
         store(name, numbers, time.perf_counter() - began)
         for page in PAGES:
-            page.write_text(rendered(page.read_text(encoding="utf-8")), encoding="utf-8")
+            page.write_text(rendered(page.read_text(encoding="utf-8"), name), encoding="utf-8")
 
 
 def store(name: str, numbers: Numbers, seconds: float) -> None:
@@ -83,11 +83,21 @@ def stored(name: str) -> Numbers:
     return numbers
 
 
-def rendered(text: str) -> str:
-    """A page with the tables that the stored numbers give."""
+def rendered(text: str, only: str | None = None) -> str:
+    """A page with the tables that the stored numbers give.
+
+    Args:
+        text: the page.
+        only: the name of the script whose table to write; None writes all.
+
+    Returns:
+        The page.
+    """
 
     def block(found: re.Match[str]) -> str:
         begin, name, end = found.groups()
+        if only not in (None, name):
+            return found[0]
         script = importlib.import_module(f"docs.measured.{name}")
         return f"{begin}{script.table(stored(name))}\n{end}"
 
