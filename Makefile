@@ -26,8 +26,8 @@ endif
 
 # bfloat16 matrix products crash inside oneDNN on some CPUs unless its instruction set is capped here.
 test test-slow bench docs docs-serve: export ONEDNN_MAX_CPU_ISA := AVX512_CORE
-# The workers of pytest-xdist already fill the cores; more threads in each would only fight.
-test test-slow: export OMP_NUM_THREADS := 1
+# The workers of pytest-xdist already fill the cores, and the networks of the tutorials are too small for threads.
+test test-slow docs docs-serve: export OMP_NUM_THREADS := 1
 
 # It is to end within three minutes on two cores: both are used, and no more. A thread that waits sleeps: where
 # other programs run too, threads that spin take the cores from the one they wait for.

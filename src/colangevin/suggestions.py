@@ -18,13 +18,8 @@ from colangevin.sharded import refuse_sharded
 
 __all__ = ["Suggestion", "Suggestions", "suggest"]
 
-# Rules of thumb. The paper's radii on Fashion-MNIST, 0.05 and 0.1, are 2.4 and 5.5 times the root mean square
-# of the entries as torch initialises them. Four times lies between. Rows differ less in norm than entries do
-# in size.
-_ENTRIES = 4.0
-_ROWS = 2.0
-# Least radius in units of the largest entry or row: at the bound itself the gradient moves nothing.
-_ROOM = 1.25
+# Radius in units of the largest entry or row norm, a rule of thumb: docs/choose.md has the measurements.
+_MULTIPLE = 1.5
 # Rates of torch.optim.SGD that many networks are trained with.
 _LR, _MOMENTUM = 0.1, 0.9
 _LAYERS = (
@@ -117,7 +112,7 @@ class Suggestions:
         remarks = [remark for remark in _REMARKS if any(row.remark == remark for row in self.rows)]
         notes = [
             "entry, row: the largest |entry| and row norm now, which are the smallest radii that fit. "
-            "Circle, Sphere: radii to start from, a rule of thumb.",
+            "Circle, Sphere: radii to start from, 1.5 times that.",
             *(f"{remark}: {_REMARKS[remark]}" for remark in remarks),
         ]
         if any(row.circle is None for row in self.rows):
@@ -131,7 +126,7 @@ class Suggestions:
         return [
             *notes,
             f"rates: ConstrainedSGD with lr={self.lr:g}, momentum={self.momentum:g} is a rule of thumb; "
-            "under Orthogonal try up to 10 times the lr. CoLud takes the same step with "
+            "give groups under Orthogonal up to 10 times the lr of the rest. CoLud takes the same step with "
             f"lr={self.step_size:.3g} (h = sqrt(lr)) and friction={self.friction:.3g} (-ln(momentum) / h).",
             "temperature: 0 to train; 1 / N to sample the posterior with a mean loss over N data.",
         ]
@@ -149,12 +144,9 @@ def suggest(model: nn.Module) -> Suggestions:
     temperature 1/N makes $e^{-V/\tau}$ the posterior when V is a mean loss over N data
     (`posterior_temperature`).
 
-    *Rules of thumb*: the radius for `Circle` is 4 times the root mean square of the entries, the one for
-    `Sphere` 2 times that of the row norms. Neither is less than 1.25 times the largest entry or row, and both
-    are rounded to two digits. For `nn.Linear` as torch initialises it, 4 root mean squares are 2.3
-    times the largest entry. The paper's radii on Fashion-MNIST are 2.4 and 5.5 root mean squares. The rates
-    lr = 0.1 and momentum = 0.9 are common for SGD. That `Orthogonal` bears up to 10 times the lr is the
-    experience with one small transformer.
+    *Rules of thumb*: the radii are 1.5 times the largest entry and the largest row norm, rounded to two
+    digits. The rates lr = 0.1 and momentum = 0.9 are common for SGD. That the weights which `Orthogonal`
+    holds bear up to 10 times the lr of the rest is the experience with one small transformer.
 
     Which layer makes the outputs cannot be known from a model's modules. The remark "last Linear" means the
     last `nn.Linear` in the order of registration and nothing more.
@@ -175,7 +167,7 @@ def suggest(model: nn.Module) -> Suggestions:
         >>> model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
         >>> advice = cl.suggest(model)
         >>> [(row.name, row.circle, row.remark) for row in advice.rows]
-        [('0.weight', 0.29, ''), ('2.weight', 0.4, 'last Linear')]
+        [('0.weight', 0.19, ''), ('2.weight', 0.26, 'last Linear')]
         >>> rules = {row.name: cl.Circle(row.circle) for row in advice.rows}
         >>> groups = cl.constrain(model, rules, init="keep")
     """
@@ -226,43 +218,33 @@ def _suggestion(name: str, shape: tuple[int, ...], weight: Tensor, remark: str) 
         )
     if not weight.numel():
         return Suggestion(name, shape, 0.0, None, 0.0, None, remark)
-    entry, mean_entry, row, mean_row = _sizes(weight.detach().reshape(-1, math.prod(shape[1:])))
+    entry, row = _sizes(weight.detach().reshape(-1, math.prod(shape[1:])))
     if not math.isfinite(entry):
         raise ConstraintError(
             f"{label(name, weight.shape)}: holds NaN or Inf, so no radius fits it. Load weights that are "
             "finite first."
         )
-    return Suggestion(
-        name,
-        shape,
-        entry,
-        _radius(_ENTRIES * mean_entry, entry, weight.dtype),
-        row,
-        _radius(_ROWS * mean_row, row, weight.dtype),
-        remark,
-    )
+    circle, sphere = _radius(entry, weight.dtype), _radius(row, weight.dtype)
+    return Suggestion(name, shape, entry, circle, row, sphere, remark)
 
 
-def _sizes(matrix: Tensor) -> tuple[float, float, float, float]:
-    """Largest and root mean square magnitude of the entries, and the same of the norms of the rows."""
-    n = matrix.shape[1]
-    blocks = matrix.split(max(1, _BLOCK // n))
+def _sizes(matrix: Tensor) -> tuple[float, float]:
+    """The largest magnitude of an entry, and the largest norm of a row."""
+    blocks = matrix.split(max(1, _BLOCK // matrix.shape[1]))
     entry = float(torch.stack([block.abs().max() for block in blocks]).max())
     if not (entry > 0 and math.isfinite(entry)):
-        return entry, 0.0, 0.0, 0.0
+        return entry, 0.0
     wide = torch.float32 if matrix.device.type == "mps" else torch.float64  # which MPS does not have
     # relative to the largest entry no square overflows or underflows
-    squares = torch.cat([(block.to(wide) / entry).square().sum(1) for block in blocks])
-    norms = squares.sqrt()
-    mean_row = math.sqrt(float(squares.mean()))
-    return entry, entry * mean_row / math.sqrt(n), entry * float(norms.max()), entry * mean_row
+    squares = torch.stack([(block.to(wide) / entry).square().sum(1).max() for block in blocks])
+    return entry, entry * math.sqrt(float(squares.max()))
 
 
-def _radius(usual: float, largest: float, dtype: torch.dtype) -> float | None:
+def _radius(largest: float, dtype: torch.dtype) -> float | None:
     """A radius in two digits, in the range of the dtype."""
     if not largest:
         return None
-    radius = float(f"{max(usual, _ROOM * largest):.2g}")
+    radius = float(f"{_MULTIPLE * largest:.2g}")
     return min(max(radius, torch.finfo(state_dtype(dtype)).tiny), torch.finfo(dtype).max)
 
 
