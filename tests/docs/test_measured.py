@@ -23,7 +23,7 @@ def test_tables_are_what_the_stored_results_give(page):
 
 def test_a_changed_number_is_noticed():
     text = CHOOSE.read_text(encoding="utf-8")
-    name, table = BLOCKS.findall(text)[0]
+    _, table = BLOCKS.findall(text)[0]
     changed = re.sub(r"\d\.\d ±", "0.0 ±", table, count=1)
     assert changed != table
     assert sheet.rendered(text.replace(table, changed)) == text
