@@ -1,47 +1,92 @@
-"""Results as Markdown, between two marks in the READMEs: ``python -m benchmarks.table``."""
+"""Results as Markdown, between two marks in the READMEs: ``python -m benchmarks.table``.
+
+The main README has a few ratios, the benchmarks' own page all tables.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks import workloads
 from benchmarks.sheet import FOLDER, Row, load, load_machine
-from benchmarks.training import NAME as TRAINING
 
-__all__ = ["BEGIN", "END", "main", "pages", "render"]
+__all__ = ["BEGIN", "END", "main", "pages", "ratios", "render"]
 
 BEGIN, END = "<!-- results: begin, written by python -m benchmarks.table -->", "<!-- results: end -->"
 _ROOT = FOLDER.parent.parent
-#: by device, what the front page shows; the benchmarks' own page has everything but the growth
-_FRONT = {
-    "cuda": (
-        workloads.GPT2_SMALL.name,
-        workloads.MLP.name,
-        workloads.RESNET34.name,
-        workloads.RESNET34_LARGE_STEPS.name,
-        TRAINING,
-    ),
-    "cpu": (workloads.PERCEPTRON.name, workloads.RESNET34.name),
+#: the methods of the front page, and by device the work in which they are compared with SGD
+_STEPS = {
+    "free": "no constraint",
+    "circle": "`Circle`",
+    "circle, noise": "`Circle`, with noise",
+    "sphere, slack": "`Sphere`",
+    "sphere": "`Sphere`, fixed norm",
+}
+_STEPPED = {"cuda": workloads.GPT2_SMALL.name, "cpu": workloads.PERCEPTRON.name}
+#: what orthogonality is compared with, and the name of it on the front page
+_PEERS = {
+    "RiemannianSGD, EuclideanStiefel": "geoopt's RiemannianSGD",
+    "POGO": "POGO",
+    "Muon": "torch's Muon, which holds no constraint",
 }
 _COMMANDS = {"cuda": "make bench-gpu PYTHON=python3", "cpu": "make bench"}
 
 
-def render(folder: Path = FOLDER, *, front: bool) -> str:
+def ratios(folder: Path = FOLDER) -> str:
+    """The main ratios, for the front page.
+
+    Args:
+        folder: of the CSVs.
+
+    Returns:
+        Markdown.
+    """
+    found = {device: load(folder / f"{device}.csv") for device in _STEPPED}
+    devices = [device for device, rows in found.items() if rows]
+    if not devices:
+        return "No results are stored."
+    names = [load_machine(folder / f"{device}.json")["device"] for device in devices]
+    head = [_line(["one step", *names]), "|---|" + "---:|" * len(devices)]
+    lines = []
+    for method, words in _STEPS.items():
+        cells = [_ratio(found[device], _STEPPED[device], method) for device in devices]
+        lines.append(_line([f"{words}, × SGD with momentum", *cells]))
+    for peer, words in _PEERS.items():
+        cells = [_lead(found[device], peer) for device in devices]
+        lines.append(_line([f"`Orthogonal`, ResNet-34's kernels: times as fast as {words}", *cells]))
+    return "\n".join([*head, *lines])
+
+
+def _find(rows: Sequence[Row], workload: str, method: str) -> Row | None:
+    """The row of a method in the first way of timing."""
+    return next((row for row in rows if (row.workload, row.method) == (workload, method)), None)
+
+
+def _ratio(rows: Sequence[Row], workload: str, method: str) -> str:
+    row = _find(rows, workload, method)
+    return "" if row is None else _number(row.ratio_to_sgd, ".2f")
+
+
+def _lead(rows: Sequence[Row], peer: str) -> str:
+    ours, theirs = (_find(rows, workloads.RESNET34.name, method) for method in ("orthogonal", peer))
+    if ours is None or theirs is None or not ours.median_ms or not theirs.median_ms:
+        return ""
+    return f"{theirs.median_ms / ours.median_ms:.1f}"
+
+
+def render(folder: Path = FOLDER) -> str:
     """The tables of every device that has results.
 
     Args:
         folder: of the CSVs.
-        front: whether for the front page: fewer workloads, one way of timing.
 
     Returns:
         Markdown.
     """
     parts = []
-    for device, shown in _FRONT.items():
+    for device in _COMMANDS:
         rows = [row for row in load(folder / f"{device}.csv") if not row.workload.startswith("growth")]
-        if front:
-            rows = [row for name in shown for row in rows if row.workload == name]
         if rows:
-            parts.append(f"{_caption(folder, device)}\n\n{_table(rows, front=front)}")
+            parts.append(f"{_caption(folder, device)}\n\n{_table(rows)}")
     return "\n\n".join(parts) or "No results are stored."
 
 
@@ -54,10 +99,10 @@ def _caption(folder: Path, device: str) -> str:
     )
 
 
-def _table(rows: Sequence[Row], *, front: bool) -> str:
+def _table(rows: Sequence[Row]) -> str:
     """A line for each workload and method; quantiles for the first variant, medians for the others."""
     variants = list(dict.fromkeys(row.variant for row in rows if row.variant))
-    others = [] if front else variants[1:]
+    others = variants[1:]
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         found.setdefault((row.workload, row.method, row.library), {})[row.variant] = row
@@ -117,10 +162,10 @@ def _line(cells: Iterable[str]) -> str:
 def pages() -> dict[Path, str]:
     """The READMEs with the tables that the stored results give."""
     result = {}
-    for path, front in ((_ROOT / "README.md", True), (FOLDER.parent / "README.md", False)):
+    for path, table in ((_ROOT / "README.md", ratios()), (FOLDER.parent / "README.md", render())):
         before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         _, _, after = rest.partition(END)
-        result[path] = f"{before}{BEGIN}\n{render(front=front)}\n{END}{after}"
+        result[path] = f"{before}{BEGIN}\n{table}\n{END}{after}"
     return result
 
 

@@ -92,6 +92,22 @@ def test_what_arviz_is_to_get_says_which_library_is_missing(hidden, missed):
     assert output(HIDE.format(hidden=hidden) + HANDING_OVER).splitlines() == [advice] * 4
 
 
+@pytest.mark.parametrize(
+    ("framework", "hidden"),
+    [("lightning", ("lightning", "pytorch_lightning")), ("transformers", ("transformers",))],
+)
+def test_an_integration_says_which_extra_it_needs(framework, hidden):
+    script = f"""
+{HIDE.format(hidden=hidden)}
+try:
+    import colangevin.integrations.{framework}
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    advice = f'needs {framework}, which is not installed. Run: pip install "colangevin[{framework}]"'
+    assert advice in output(script)
+
+
 def test_what_a_library_itself_misses_is_not_its_absence(tmp_path, monkeypatch):
     (tmp_path / "broken_library.py").write_text("import something_else_that_is_missing\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -23,7 +23,10 @@ ALLOWED = {
     "native": set(),
     "step": {"constraints", "dynamics", "kernels", "native", "errors", "noise", "surroundings"},
     "optim": {"constraints", "dynamics", "step", "errors", "noise", "sharded", "surroundings"},
+    "integrations": {"constraints", "diagnostics", "errors", "extras", "optim", "sampling", "schedules"},
 }
+# What needs an extra to be imported, so nothing of the library may import it.
+ON_TOP = ("integrations",)
 
 
 def parts(path: Path) -> tuple[str, ...]:
@@ -85,6 +88,11 @@ def test_no_package_imports_in_a_circle() -> None:
 @pytest.mark.parametrize("package", ALLOWED)
 def test_packages_point_one_way(package: str) -> None:
     assert graph()[package] <= ALLOWED[package]
+
+
+@pytest.mark.parametrize("package", ON_TOP)
+def test_nobody_imports_what_is_on_top(package: str) -> None:
+    assert [name for name, others in graph().items() if package in others] == []
 
 
 def test_the_test_sees_an_import_that_points_back(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import colangevin
 from colangevin.info import info
 
 ROOT = Path(__file__).parents[1]
@@ -56,3 +57,19 @@ def test_a_wheel_is_tested_by_words_that_info_says(settings: Any) -> None:
     (words,) = re.findall(r"grep -q '(.*)'", settings["test-command"])
     assert words.endswith(": in use")
     assert words.removesuffix("in use") in info()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda path: path.stem)
+def test_every_workflow_and_template_is_yaml(path: Path) -> None:
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == colangevin.__version__
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    found = re.search(r"^## \[([^]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None
+    assert found[1] in {"Unreleased", colangevin.__version__}

@@ -10,12 +10,13 @@ from colangevin.errors import (
     SamplesError,
     SplittingError,
 )
-from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain
+from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain, project_
 from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
 from colangevin.sampling import Prediction, Quality, RunningMean, Samples, plot_reliability, quality
+from colangevin.suggestions import suggest
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Circle",
@@ -43,6 +44,8 @@ __all__ = [
     "plot_reliability",
     "posterior_temperature",
     "prior_weight_decay",
+    "project_",
     "quality",
     "schedules",
+    "suggest",
 ]

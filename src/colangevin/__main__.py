@@ -1,4 +1,4 @@
-"""The command line, ``colangevin`` or ``python -m colangevin``."""
+"""The command line, `colangevin` or `python -m colangevin`."""
 
 import io
 import sys
@@ -9,8 +9,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line.
 
-    ``info`` and ``--version`` need torch alone. The rest needs the extra ``experiments``. Where it is
-    missing, the answer says how to install it.
+    `info` and `--version` need torch alone. The rest needs the extra `experiments`. Where it is missing, the
+    answer says how to install it.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -6,12 +6,13 @@ from typing import Any
 __all__ = ["extra"]
 
 
-def extra(module: str, purpose: str) -> Any:
-    """Import a module of the extra ``sampling``.
+def extra(module: str, purpose: str, name: str = "sampling") -> Any:
+    """Import a module of an extra.
 
     Args:
         module: its name.
         purpose: what it is needed for, as the subject of a sentence.
+        name: of the extra.
 
     Returns:
         The module.
@@ -26,6 +27,6 @@ def extra(module: str, purpose: str) -> Any:
         if error.name != library:  # the library is there, but something that it imports is not
             raise
         raise ModuleNotFoundError(
-            f'{purpose} needs {library}, which is not installed. Run: pip install "colangevin[sampling]"',
+            f'{purpose} needs {library}, which is not installed. Run: pip install "colangevin[{name}]"',
             name=library,
         ) from error

@@ -1,10 +1,10 @@
 r"""The temperature and the weight decay with which a loss samples the posterior.
 
-With N data of likelihood :math:`p(y_i \mid \theta)` and a Gaussian prior of variance :math:`\sigma^2`, the
-posterior at temperature T is :math:`e^{-U(\theta)/T}` with :math:`U = \sum_i \ell_i(\theta) +
-|\theta|^2/(2\sigma^2)` and :math:`\ell_i = -\log p(y_i \mid \theta)`. The loss with its weight decay is
-:math:`V = sU`. The scale s is 1/N for a mean over all data or over a batch, B/N for a sum over a batch of B,
-and 1 for a sum over all data. The optimizers sample :math:`e^{-V/\tau}`, so :math:`\tau = sT`.
+With N data of likelihood $p(y_i \mid \theta)$ and a Gaussian prior of variance $\sigma^2$, the posterior at
+temperature T is $e^{-U(\theta)/T}$ with $U = \sum_i \ell_i(\theta) + |\theta|^2/(2\sigma^2)$ and
+$\ell_i = -\log p(y_i \mid \theta)$. The loss with its weight decay is $V = sU$. The scale s is 1/N for a mean
+over all data or over a batch, B/N for a sum over a batch of B, and 1 for a sum over all data. The optimizers
+sample $e^{-V/\tau}$, so $\tau = sT$.
 """
 
 from colangevin.errors import ConstraintError
@@ -15,12 +15,16 @@ __all__ = ["posterior_temperature", "prior_weight_decay"]
 def posterior_temperature(
     data: int, T: float = 1.0, *, reduction: str = "mean", batch: int | None = None
 ) -> float:
-    """The ``temperature`` at which a loss over N data samples the Bayes posterior at temperature T.
+    r"""The `temperature` to give an optimizer so that it samples the Bayes posterior of N data.
+
+    Call it instead of working out how the loss is scaled. The posterior at temperature T is $e^{-U/T}$, the
+    loss with its weight decay is $V = sU$ with s = 1/N for a mean, and the optimizers sample $e^{-V/\tau}$:
+    so $\tau = sT$.
 
     Args:
         data: N, how many data the whole training set has.
         T: 1 for the Bayes posterior, below 1 for a cold one.
-        reduction: of the loss, ``"mean"`` or ``"sum"``, as in torch.
+        reduction: of the loss, `"mean"` or `"sum"`, as in torch.
         batch: how many data a summed loss sees in a step; None for N. A mean does not depend on it.
 
     Returns:
@@ -29,8 +33,11 @@ def posterior_temperature(
     Raises:
         ConstraintError: for a number or a reduction that means nothing.
 
-    >>> posterior_temperature(60_000)
-    1.6666666666666667e-05
+    Examples:
+        >>> cl.posterior_temperature(60_000)
+        1.6666666666666667e-05
+        >>> cl.posterior_temperature(1000, 0.1, reduction="sum", batch=10)
+        0.001
     """
     if isinstance(T, bool) or not isinstance(T, int | float) or not 0 <= T < float("inf"):
         raise ConstraintError(f"T={T!r}: must be finite and >= 0; 1 is the Bayes posterior.")
@@ -40,12 +47,15 @@ def posterior_temperature(
 def prior_weight_decay(
     data: int, deviation: float, *, reduction: str = "mean", batch: int | None = None
 ) -> float:
-    r"""The ``weight_decay`` that makes a Gaussian prior of mean 0 for a loss over N data.
+    r"""The `weight_decay` to give an optimizer for a Gaussian prior of mean 0 on the weights.
+
+    The negative logarithm of the prior is $|\theta|^2 / (2\sigma^2)$. It is scaled as the loss is, by s,
+    which is 1/N for a mean over N data. Weight decay is its derivative: $s / \sigma^2$ times the weight.
 
     Args:
         data: N, how many data the whole training set has.
-        deviation: the prior's standard deviation :math:`\sigma`.
-        reduction: of the loss, ``"mean"`` or ``"sum"``, as in torch.
+        deviation: the prior's standard deviation $\sigma$.
+        reduction: of the loss, `"mean"` or `"sum"`, as in torch.
         batch: how many data a summed loss sees in a step; None for N. A mean does not depend on it.
 
     Returns:
@@ -54,8 +64,12 @@ def prior_weight_decay(
     Raises:
         ConstraintError: for a number or a reduction that means nothing.
 
-    >>> prior_weight_decay(1000, 0.1)
-    0.1
+    Examples:
+        >>> cl.prior_weight_decay(1000, 0.5)
+        0.004
+        >>> model = nn.Linear(4, 1)
+        >>> tau, decay = cl.posterior_temperature(1000), cl.prior_weight_decay(1000, 1.0)
+        >>> optimizer = cl.CoLod(model.named_parameters(), 0.01, temperature=tau, weight_decay=decay)
     """
     if (
         isinstance(deviation, bool)

@@ -1,4 +1,4 @@
-"""``Replicas``: copies of a model that train together as one batched module, for many runs at once."""
+"""`Replicas`: copies of a model that train together as one batched module, for many runs at once."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +12,7 @@ from torch.func import functional_call, vmap
 from colangevin.constraints.start import Init
 from colangevin.errors import ConstraintError
 from colangevin.noise import stream
+from colangevin.optim.groups import Groups
 from colangevin.optim.param_groups import Rules, begin, choose
 from colangevin.optim.stacked_module import StackedModule
 
@@ -19,12 +20,13 @@ __all__ = ["Replicas"]
 
 
 class Replicas(StackedModule):
-    """Independently initialised copies of a model that train together as one batched module.
+    """Many runs at once: independently initialised copies of a model that train as one batched module.
 
-    Every parameter and buffer keeps its name and gains a dimension in front that counts the replicas. So
-    ``named_parameters``, ``state_dict``, ``to`` and ``deepcopy`` work as for the model. A module whose
-    ``forward`` branches on the values of tensors cannot be batched; ``docs/replicas.md`` lists what is not
-    supported.
+    Choose it for small models, of which one alone does not fill a device: for error bars over seeds, sweeps
+    over rates, parallel chains of a sampler. Every parameter and buffer keeps its name and gains a dimension
+    in front that counts the replicas. So `named_parameters`, `state_dict`, `to` and `deepcopy` work as for
+    the model. A module whose `forward` branches on the values of tensors cannot be batched;
+    `docs/replicas.md` lists what is not supported.
 
     Args:
         build: makes one model. It is called n times, each time with torch's generators newly seeded. It must
@@ -34,12 +36,17 @@ class Replicas(StackedModule):
             on i, not on n. Torch's generators are left as they were.
 
     Raises:
-        ConstraintError: when n is not a positive whole number, or ``build`` makes models of different shapes.
-        TypeError: when ``build`` does not return a new module.
+        ConstraintError: when n is not a positive whole number, or `build` makes models of different shapes.
+        TypeError: when `build` does not return a new module.
 
-    >>> replicas = Replicas(lambda: nn.Linear(2, 1), 3, seed=0)
-    >>> replicas(torch.zeros(5, 2)).shape
-    torch.Size([3, 5, 1])
+    Examples:
+        >>> replicas = cl.Replicas(lambda: nn.Linear(2, 1), 3, seed=0)
+        >>> replicas(torch.zeros(5, 2)).shape
+        torch.Size([3, 5, 1])
+        >>> groups = replicas.constrain({"weight": cl.Circle(2.0)})
+        >>> optimizer = cl.CoLod(groups, lr=torch.tensor([0.01, 0.1, 1.0]))  # a rate for each
+        >>> replicas[0]
+        Linear(in_features=2, out_features=1, bias=True)
     """
 
     def __init__(self, build: Callable[[], nn.Module], n: int, *, seed: int | None = None) -> None:
@@ -73,7 +80,7 @@ class Replicas(StackedModule):
 
     @property
     def template(self) -> nn.Module:
-        """The module that ``torch.func.functional_call`` runs with the tensors of one replica."""
+        """The module that `torch.func.functional_call` runs with the tensors of one replica."""
         return self._model
 
     def __len__(self) -> int:
@@ -105,8 +112,8 @@ class Replicas(StackedModule):
             What the model returns, every tensor of shape (n, batch, ...).
 
         Raises:
-            ConstraintError: with ``per_replica``, for an input without a batch for each replica; for a model
-                with an operation that ``torch.func.vmap`` cannot batch, naming the operation.
+            ConstraintError: with `per_replica`, for an input without a batch for each replica; for a model
+                with an operation that `torch.func.vmap` cannot batch, naming the operation.
             RuntimeError: raised by the model.
         """
         for x in inputs if per_replica else ():
@@ -140,18 +147,19 @@ class Replicas(StackedModule):
         outputs = functional_call(self._model, state, inputs)
         return outputs, {name: state[name] for name in buffers if state[name] is not buffers[name]}
 
-    def constrain(self, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
-        """Parameter groups in which each replica is constrained by itself, as :func:`colangevin.constrain`.
+    def constrain(self, rules: Rules, *, init: Init = "auto") -> Groups:
+        """Parameter groups in which each replica is constrained by itself, as `colangevin.constrain`.
 
         Args:
             rules: maps a glob on parameter names or a module class to a constraint, or to None for "leave
                 free". A radius that differs between replicas is a tensor whose dimension 0 counts them:
-                (n, 1, 1) for the circles of a matrix, (n, 1) for its spheres.
-            init: how the weights start, as in :func:`colangevin.constrain`. Random numbers follow from
-                :attr:`seed`; those of replica i do not depend on n.
+                `(n, 1, 1)` for the circles of a matrix, `(n, 1)` for its spheres.
+            init: how the weights start, as in `colangevin.constrain`. Random numbers follow from `seed`;
+                those of replica i do not depend on n.
 
         Returns:
-            Groups with named parameters and ``replicas=n``.
+            A list of groups with named parameters and `replicas=n`. It prints as a table whose shapes and
+            numbers of weights are those of one replica.
 
         Raises:
             ConstraintError: for a rule that fits no parameter; InfeasibleError for a weight that violates its

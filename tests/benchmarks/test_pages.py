@@ -40,27 +40,41 @@ def test_rows_are_on_disk_as_they_come(tmp_path):
         assert len(load(tmp_path / "cpu.csv")) == number
 
 
-def test_front_table(tmp_path):
-    assert table.render(stored(tmp_path), front=True).splitlines() == [
-        "A chip, 2 threads, copy bandwidth 1,234.5 GB/s, torch 2.0, commit abc; `make bench`:",
-        "",
-        "| work | method | ms, eager (20 %, 80 %) | × SGD | of floor | error |",
-        "|---|---|---:|---:|---:|---:|",
-        f"| {WORK} | torch: SGD-m, foreach | 1.200 (1.000, 1.500) | 1.00 | 50% |  |",
-        "|  | colangevin: orthogonal | 1.500 (1.250, 12.5) | 1.25 |  | 1.5e-06 |",
-        "|  | pogo-torch: POGO | not installed |  |  |  |",
+def test_ratios_of_the_front_page(tmp_path):
+    assert table.ratios(stored(tmp_path)).splitlines() == [
+        "| one step | A chip |",
+        "|---|---:|",
+        "| no constraint, × SGD with momentum |  |",
+        "| `Circle`, × SGD with momentum |  |",
+        "| `Circle`, with noise, × SGD with momentum |  |",
+        "| `Sphere`, × SGD with momentum |  |",
+        "| `Sphere`, fixed norm, × SGD with momentum |  |",
+        "| `Orthogonal`, ResNet-34's kernels: times as fast as geoopt's RiemannianSGD |  |",
+        "| `Orthogonal`, ResNet-34's kernels: times as fast as POGO |  |",
+        "| `Orthogonal`, ResNet-34's kernels: times as fast as torch's Muon, which holds no constraint |  |",
     ]
 
 
+def test_ratios_are_taken_from_the_rows(tmp_path):
+    more = [
+        Row("12 tensors, 2.9 M", "circle", "colangevin", "1", "eager", 2.0, 2.0, 2.0, 5, 1.25),
+        Row(WORK, "Muon", "torch", "2.0", "eager", 6.0, 6.0, 6.0, 5, 4.0),
+    ]
+    Sheet(tmp_path, "cpu", MACHINE).add([*rows(), *more])
+    text = table.ratios(tmp_path)
+    assert "| `Circle`, × SGD with momentum | 1.25 |" in text
+    assert "torch's Muon, which holds no constraint | 4.0 |" in text
+
+
 def test_full_table_has_the_other_variants(tmp_path):
-    text = table.render(stored(tmp_path), front=False)
+    text = table.render(stored(tmp_path))
     assert "| ms, eager (20 %, 80 %) | ms, other |" in text
     assert "|  | colangevin: orthogonal | 1.500 (1.250, 12.5) | 1.500 |" in text
     assert "growth" not in text
 
 
 def test_without_results_the_table_says_so(tmp_path):
-    assert table.render(tmp_path, front=True) == "No results are stored."
+    assert table.render(tmp_path) == table.ratios(tmp_path) == "No results are stored."
 
 
 def test_readmes_show_the_stored_results():

@@ -28,24 +28,29 @@ window.addEventListener("load", async () => {
   const use = (control, change) => { change(control); control.dispatchEvent(new Event("change")); };
 """
 PROBE_END = """
-  const out = document.createElement("pre");
-  out.id = "seen";
-  out.textContent = JSON.stringify({ ...seen, errors });
-  document.body.append(out);
+  parent.postMessage(JSON.stringify({ ...seen, errors }), "*");
 });
 </script>
 """
+# The page in a frame, which may be as narrow as a phone; a window of chromium may not.
+FRAME = """<!doctype html><pre id="seen"></pre>
+<script>
+addEventListener("message", (e) => { document.getElementById("seen").textContent = e.data; });
+</script>
+<iframe src="probe.html" style="border: 0; width: WIDTHpx; height: 900px"></iframe>
+"""
 
 
-def browse(report, probe, folder, width):
-    """What a probe sees of a page in a browser."""
+def browse(report, probe, folder, width, dark=False):
+    """What a probe sees of a page in a browser, in a window of that width and a light or dark scheme."""
     browser = shutil.which("chromium")
     if browser is None:
         assert not os.environ.get("CI"), "chromium is not installed; .ci/run installs it"
         pytest.skip("needs chromium: apt-get install chromium")
-    page = folder / "probe.html"
     text = report.read_text(encoding="utf-8").replace("<head>", "<head>" + probe, 1)
-    page.write_text(text, encoding="utf-8")
+    (folder / "probe.html").write_text(text, encoding="utf-8")
+    page = folder / "frame.html"
+    page.write_text(FRAME.replace("WIDTH", str(width)), encoding="utf-8")
     answer = subprocess.run(
         [
             browser,
@@ -55,7 +60,8 @@ def browse(report, probe, folder, width):
             "--disable-dev-shm-usage",
             "--enable-logging=stderr",
             f"--user-data-dir={folder / 'profile'}",
-            f"--window-size={width},900",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            "--window-size=1400,1000",
             "--virtual-time-budget=100000",
             "--dump-dom",
             page.as_uri(),
@@ -65,7 +71,7 @@ def browse(report, probe, folder, width):
         timeout=240,
         check=True,
     )
-    found = re.search(r'<pre id="seen">(.*?)</pre>', answer.stdout, re.DOTALL)
+    found = re.search(r'<pre id="seen">(.+?)</pre>', answer.stdout, re.DOTALL)
     assert found, answer.stderr[-2000:]
     seen = json.loads(unescape(found[1]))
     assert seen.pop("errors") == []

@@ -62,6 +62,29 @@ def test_list_shows_names_and_figures(monkeypatch):
         assert text in answer.output
 
 
+@pytest.mark.parametrize("columns", [80, 30])
+def test_list_breaks_no_word(monkeypatch, columns):
+    """As in a pipe or a terminal of 80 columns; in a narrow one lines are longer rather than broken."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = call("list").output.splitlines()
+    if columns == 80:
+        assert max(map(len, lines)) <= 80
+    words = {word.strip("(),;") for line in lines for word in line.split()}
+    for each in index.EXPERIMENTS:
+        assert f"{each.name} ({', '.join(each.covers)})" in lines
+        assert {word.strip("(),;") for word in each.title.split()} <= words
+
+
+def test_the_short_list_is_names_alone(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "8")  # fewer than a name has letters
+    assert call("list", "--short").output.splitlines() == [each.name for each in index.EXPERIMENTS]
+
+
+@pytest.mark.parametrize(("runs", "epochs", "size"), [(1, 1, "1 run, 1 epoch"), (2, 3, "2 runs, 3 epochs")])
+def test_sizes_read_as_english(runs, epochs, size):
+    assert cli._size(experiment().resized(runs, epochs, quick=False)).endswith(f" × {size}")
+
+
 @pytest.mark.usefixtures("tiny")
 def test_run_then_report(tmp_path):
     answer = call(
@@ -81,6 +104,7 @@ def test_run_then_report(tmp_path):
     assert same.exit_code == 0, same.output
     answer = call("report", tmp_path)
     assert answer.exit_code == 0, answer.output
+    assert "    test accuracy: " in answer.output
     assert answer.output.splitlines()[-1] == str((tmp_path / "report.html").resolve())
 
 

@@ -23,9 +23,11 @@ def problem(depth: int = 2, **changes) -> Problem:
     return Problem(**{**settings, **changes})
 
 
-def experiment(parts: int = 1, runs: int = 2, epochs: int = 4, **changes) -> Experiment:
+def experiment(
+    parts: int = 1, runs: int = 2, epochs: int = 4, named: str = "part {}", **changes
+) -> Experiment:
     """Noise, all optimizers, a last batch that is not full; the name is a real one, so that it is found."""
-    names = [f"part {number}" for number in range(1, parts + 1)]
+    names = [named.format(number) for number in range(1, parts + 1)]
     claims = (
         Claim(
             "Figure 4", "o-CoLod is better.", "test accuracy", "o-CoLod τ", ("SGD", "start"), "higher", "9 %"

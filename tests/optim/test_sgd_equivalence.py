@@ -17,6 +17,7 @@ import colangevin as cl
 from tests.optim_db import assert_identical
 
 STEPS = 1000
+CYCLED = 300
 BATCH = 32
 
 Build = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
@@ -26,6 +27,9 @@ SCHEDULES: dict[str, Schedule] = {
     "constant": lambda opt: torch.optim.lr_scheduler.StepLR(opt, STEPS + 1),
     "step": lambda opt: torch.optim.lr_scheduler.StepLR(opt, 300, 0.5),
     "cosine": lambda opt: torch.optim.lr_scheduler.CosineAnnealingLR(opt, STEPS),
+    # these two cycle the momentum as well
+    "one cycle": lambda opt: torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=CYCLED + 1),
+    "cyclic": lambda opt: torch.optim.lr_scheduler.CyclicLR(opt, 0.01, 0.1, CYCLED // 4),
 }
 
 
@@ -80,6 +84,29 @@ def test_constrained_sgd_without_constraints_is_sgd_bit_for_bit(
 
     ours = train(build, SCHEDULES[schedule], dtype)
     assert_identical(ours, by_sgd(momentum, weight_decay, schedule, dtype))
+
+
+@pytest.mark.parametrize("schedule", ["one cycle", "cyclic"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+def test_a_cycled_momentum_is_sgd_s_bit_for_bit(dtype: torch.dtype, schedule: str) -> None:
+    """SGD's call as it stands: lr and momentum by position, and its other options as SGD has them."""
+    options = {"dampening": 0, "weight_decay": 1e-4, "nesterov": False, "foreach": None, "fused": None}
+    momenta: dict[type[torch.optim.Optimizer], list[float]] = {}
+
+    def run(kind: type[torch.optim.Optimizer]) -> list[Tensor]:
+        def build(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+            made = kind(parameters, 0.1, 0.9, **options)
+            seen = momenta.setdefault(kind, [])
+            made.register_step_pre_hook(lambda opt, *_: seen.append(opt.param_groups[0]["momentum"]))
+            return made
+
+        return train(build, SCHEDULES[schedule], dtype, CYCLED)
+
+    assert_identical(run(cl.ConstrainedSGD), run(torch.optim.SGD))
+    assert momenta[cl.ConstrainedSGD] == momenta[torch.optim.SGD]
+    bounds = (0.85, 0.95) if schedule == "one cycle" else (0.8, 0.9)
+    seen = momenta[cl.ConstrainedSGD]
+    assert (min(seen), max(seen)) == pytest.approx(bounds, abs=1e-2)
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-4])

@@ -4,6 +4,7 @@ from unittest.mock import MagicMock
 
 import pytest
 import torch
+from accelerate import Accelerator
 from torch import nn
 
 import colangevin as cl
@@ -62,6 +63,7 @@ def optimizer():
 
 
 WRAPPERS = {
+    "Accelerate's own": lambda inner: Accelerator(cpu=True).prepare(inner),
     "accelerate": Accelerated,
     "lightning": Lit,
     "both": lambda inner: Lit(Accelerated(inner)),

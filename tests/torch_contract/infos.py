@@ -75,7 +75,7 @@ REASONS = (
     ),
     Reason(
         "test_implementation_flags",
-        "There is one implementation a device, and no flag to choose another.",
+        "A step can always be captured in a CUDA graph, and none can be differentiated: there is no flag.",
         TypeError,
         "unexpected keyword argument",
     ),
@@ -87,7 +87,8 @@ REASONS = (
     ),
     Reason(
         "test_cycled_momentum",
-        "The option is friction, or there is no momentum at all.",
+        "There is no momentum to cycle: CoLud has friction instead. OneCycleLR and CyclicLR take "
+        "cycle_momentum=False.",
         ValueError,
         "optimizer must support momentum",
         (cl.CoLod, cl.CoLud),

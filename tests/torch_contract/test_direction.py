@@ -122,7 +122,21 @@ class TestDirection(TestCase):
         dense_opt.step()
         assert_identical(problem.weight.detach(), dense.weight.detach())
 
-    @parametrize("flag", ["foreach", "fused", "capturable", "differentiable"])
+    @parametrize("flag", ["foreach", "fused"])
+    @each_info
+    def test_ignored_flags(
+        self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, flag: str
+    ) -> None:
+        """They change nothing, and leave no trace in a state dict, so that older ones still load."""
+        for options in optim_info.option_sets():
+            plain, plain_opt = optim_info.start(device, dtype, **options)
+            train(plain, plain_opt, 1)
+            for value in (None, False, True):
+                problem, opt = optim_info.start(device, dtype, **{**options, flag: value})
+                train(problem, opt, 1)
+                assert_identical(snapshot(opt), snapshot(plain_opt))
+
+    @parametrize("flag", ["capturable", "differentiable"])
     @each_info
     def test_implementation_flags(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, flag: str

@@ -138,19 +138,33 @@ class TestSchedulers(TestCase):
     def test_cycled_momentum(
         self, device: str, dtype: torch.dtype, optim_info: ConstrainedInfo, scheduler: str
     ) -> None:
-        problem, opt = optim_info.noisy_start(device, dtype)
+        """The momentum follows, and a resumed run follows the same course."""
         bounds = {"base_momentum": 0.7, "max_momentum": 0.95}
-        build: dict[str, Callable[[], Any]] = {
-            "CyclicLR": lambda: lr_scheduler.CyclicLR(opt, 0.01, 0.1, 2, **bounds),
-            "OneCycleLR": lambda: lr_scheduler.OneCycleLR(opt, 0.1, total_steps=6, **bounds),
+        build: dict[str, Callable[[Optimizer], Any]] = {
+            "CyclicLR": lambda opt: lr_scheduler.CyclicLR(opt, 0.01, 0.1, 2, **bounds),
+            "OneCycleLR": lambda opt: lr_scheduler.OneCycleLR(opt, 0.1, total_steps=6, **bounds),
         }
-        schedule = build[scheduler]()
-        momenta = []
-        for _ in range(5):
-            momenta.append(opt.param_groups[0]["momentum"])
-            train(problem, opt, 1)
-            schedule.step()
-        assert min(momenta) < 0.75 < 0.9 < max(momenta)
+
+        def start() -> tuple[Problem, Optimizer, Any]:
+            problem, opt = optim_info.noisy_start(device, dtype)
+            return problem, opt, build[scheduler](opt)
+
+        def go_on(problem: Problem, opt: Optimizer, schedule: Any, steps: int) -> list[float]:
+            momenta = []
+            for _ in range(steps):
+                momenta.append(opt.param_groups[0]["momentum"])
+                train(problem, opt, 1)
+                schedule.step()
+            return momenta
+
+        whole, other = start(), start()
+        begun = go_on(*whole, 2)
+        for each, original in zip(other, whole, strict=True):
+            each.load_state_dict(copy.deepcopy(original.state_dict()))
+        rest = go_on(*whole, 3)
+        assert min(begun + rest) < 0.75 < 0.9 < max(begun + rest)
+        assert go_on(*other, 3) == rest
+        assert_identical(snapshot(other[1]), snapshot(whole[1]))
 
     @each_info
     def test_a_group_of_its_own_rate_keeps_the_ratio(

@@ -39,7 +39,9 @@ def nameless(saved: Dict) -> Dict:
 def twin(info: ConstrainedInfo, problem: Problem, opt: Optimizer, *, named: bool = True) -> Any:
     """Another problem with the same weights, and an optimizer for it that has not moved yet."""
     other = copy.deepcopy(problem)
-    options = {key: opt.defaults[key] for key in list(inspect.signature(type(opt)).parameters)[1:]}
+    options = {
+        key: opt.defaults[key] for key in inspect.signature(type(opt)).parameters if key in opt.defaults
+    }
     return other, info.build(other.groups() if named else unnamed(other.groups()), **options)
 
 

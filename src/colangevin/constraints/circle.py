@@ -1,4 +1,4 @@
-r"""Circle: :math:`|\theta_i| \le r_i`, one slack a weight, :math:`\theta^2 + \xi^2 = r^2`."""
+r"""Circle: $|\theta_i| \le r_i$, one slack a weight, $\theta^2 + \xi^2 = r^2$."""
 
 import math
 from collections.abc import Sequence
@@ -147,18 +147,22 @@ class Angles(Metric, Curvature):
 
 
 class Circle(Constraint):
-    r"""Bound the magnitude of every single weight, :math:`|\theta_i| \le r_i` (Eq. 2).
+    r"""Keep every single weight small, $|\theta_i| \le r_i$: bounded weights make smooth functions.
 
-    The configuration is the angle :math:`\beta` from the slack axis and the momentum its velocity:
+    Choose it to bound the weights of a layer one by one; to bound a unit's weights together, take `Sphere`.
+    `constrain` refuses a radius below the largest initial weight, and names one that fits. Every weight has a
+    slack $\xi_i$ beside it and moves on the circle $\theta_i^2 + \xi_i^2 = r_i^2$.
 
-    .. math::
-        \theta = r \sin\beta, \quad \xi = r \cos\beta, \quad p^c = \omega\xi, \quad p^\xi = -\omega\theta,
+    The configuration is the angle $\beta$ from the slack axis and the momentum its velocity:
 
-    which turns the paper's four variables into two and its projections into nothing. Near
-    :math:`\theta = 0`, where most weights are, :math:`\beta \approx \theta / r` has the relative precision
-    of the weight itself.
+    $$
+    \theta = r \sin\beta, \quad \xi = r \cos\beta, \quad p^c = \omega\xi, \quad p^\xi = -\omega\theta,
+    $$
 
-    Leimkuhler et al. 2021, appendix "Circle constraint", over- and underdamped.
+    which turns the paper's four variables into two and its projections into nothing. Near $\theta = 0$, where
+    most weights are, $\beta \approx \theta / r$ has the relative precision of the weight itself.
+
+    Leimkuhler et al. 2021, Eq. 2 and appendix "Circle constraint", over- and underdamped.
 
     Args:
         radius: r, a positive number or a tensor that broadcasts to the weight; for replicas, to their stack.
@@ -166,8 +170,15 @@ class Circle(Constraint):
     Raises:
         ConstraintError: when a radius is not positive and finite.
 
-    >>> Circle(0.05)
-    Circle(radius=0.05)
+    Examples:
+        >>> cl.Circle(0.05)
+        Circle(radius=0.05)
+        >>> cl.Circle(0.05).violation(torch.tensor([0.01, -0.04]))
+        0.0
+        >>> model = nn.Linear(3, 2)
+        >>> groups = cl.constrain(model, {"weight": cl.Circle(2.0)})
+        >>> cl.Circle(torch.tensor([1.0, 2.0])) == cl.Circle(torch.tensor([1.0, 2.0]))
+        True
     """
 
     manifold = Angles

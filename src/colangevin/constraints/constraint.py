@@ -20,11 +20,21 @@ __all__ = ["Constraint"]
 
 
 class Constraint(ABC):
-    r"""What weights are held on, whatever their shape.
+    r"""What weights are held on, whatever their shape: the base of all constraints, and of your own.
 
-    A constraint compares by content and holds no weight. On weights of one shape it is a
-    :class:`~colangevin.constraints.manifold.Manifold`, which has the geometry. A subclass names the class of
-    its manifolds. If it is a frozen dataclass of numbers, strings and tensors, that is all it has to say.
+    Use its methods to check a weight, to measure how far it is off, or to put it onto the manifold without an
+    optimizer. A constraint compares by content and holds no weight. On weights of one shape it is a
+    `Manifold`, which has the geometry. A subclass names the class of its manifolds. If it is a frozen
+    dataclass of numbers, strings and tensors, that is all it has to say.
+
+    Examples:
+        >>> constraint = cl.Sphere(1.0, slack=False)
+        >>> weight = torch.tensor([[3.0, 4.0], [0.6, 0.8]])
+        >>> round(constraint.violation(weight), 3)
+        4.0
+        >>> constraint.init_(weight)
+        tensor([[0.6000, 0.8000],
+                [0.6000, 0.8000]])
     """
 
     #: the geometry; built from the constraint and the shape of a weight
@@ -40,11 +50,11 @@ class Constraint(ABC):
         return {"name": type(self).__name__, **values}
 
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
-        """Raise :class:`ConstraintError` when a weight of this shape cannot carry the constraint."""
+        """Raise `ConstraintError` when a weight of this shape cannot carry the constraint."""
         return
 
     def check_range(self, shape: Sequence[int], dtype: torch.dtype, name: str = "weight") -> None:
-        """Raise :class:`ConstraintError` when numbers of the constraint are beyond a weight's dtype."""
+        """Raise `ConstraintError` when numbers of the constraint are beyond a weight's dtype."""
         return
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +71,7 @@ class Constraint(ABC):
 
         Args:
             weight: one weight, or a stack of them along dimension 0.
-            replicas: whether ``weight`` is such a stack.
+            replicas: whether `weight` is such a stack.
 
         Returns:
             The largest relative violation.
@@ -80,11 +90,11 @@ class Constraint(ABC):
 
         Args:
             weight: one weight, or a stack of them along dimension 0.
-            init: ``"auto"`` keeps a feasible weight bit for bit and puts others onto the manifold, except
-                under a bound (circles, spheres with slack, inequalities), where they raise. ``"keep"`` only
-                checks. ``"nearest"`` moves an infeasible weight to the nearest feasible one. ``"draw"``
-                replaces the weight by one drawn uniformly on the manifold.
-            replicas: whether ``weight`` is such a stack.
+            init: `"auto"` keeps a feasible weight bit for bit and puts others onto the manifold, except under
+                a bound (circles, spheres with slack, inequalities), where they raise. `"keep"` only checks.
+                `"nearest"` moves an infeasible weight to the nearest feasible one. `"draw"` replaces the
+                weight by one drawn uniformly on the manifold.
+            replicas: whether `weight` is such a stack.
             name: what to call it in an error.
 
         Returns:
@@ -103,7 +113,7 @@ class Constraint(ABC):
 
         Args:
             weight: one weight, or a stack of them along dimension 0.
-            replicas: whether ``weight`` is such a stack.
+            replicas: whether `weight` is such a stack.
             name: what to call it in the error.
 
         Raises:
@@ -119,7 +129,7 @@ class Constraint(ABC):
 
         Args:
             weight: one weight, or a stack of them along dimension 0.
-            replicas: whether ``weight`` is such a stack.
+            replicas: whether `weight` is such a stack.
             name: what to call it in an error.
 
         Returns:
@@ -136,7 +146,7 @@ class Constraint(ABC):
         return stack.to(state_dtype(weight.dtype))
 
     def check_stack(self, shape: Sequence[int], replicas: bool, name: str = "weight") -> None:
-        """:meth:`check_shape` for one weight, or for a stack of them along dimension 0."""
+        """`check_shape` for one weight, or for a stack of them along dimension 0."""
         if replicas:
             self.check_shape(shape[1:], name, copies=shape[0])
         else:

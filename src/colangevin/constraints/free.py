@@ -67,9 +67,18 @@ class Space(EmbeddedCurvature):
 
 @dataclass(frozen=True)
 class Free(Constraint):
-    """A parameter without a constraint; the default of every parameter.
+    """No constraint: what every parameter has that no rule constrains.
 
-    Its steps are those of ``torch.optim.SGD`` when the temperature is zero.
+    Biases, normalisation layers and embeddings are usually left free. At temperature 0 a free parameter takes
+    the steps of `torch.optim.SGD`.
+
+    Examples:
+        >>> model = nn.Linear(3, 2)
+        >>> optimizer = cl.ConstrainedSGD(model.named_parameters(), 0.1)
+        >>> optimizer.param_groups[0]["constraint"]
+        Free()
+        >>> cl.Free().violation(model.weight)
+        0.0
     """
 
     manifold = Space

@@ -1,4 +1,4 @@
-r"""General constraints: :math:`g(w) = 0`, or :math:`g(w) \le 0` with slack, for any differentiable g."""
+r"""General constraints: $g(w) = 0$, or $g(w) \le 0$ with slack, for any differentiable g."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -123,8 +123,8 @@ class ZeroSet(EmbeddedCurvature):
 
         No scale is honest for every g: relative to how far g moves with the weight, the determinant of a
         badly conditioned matrix may be far off and look exact. Whether a weight may start is another
-        question, which :meth:`infeasibility` answers: g must be small beside the sum of its derivatives times
-        the largest entry of the weight, so that a weight which a checkpoint rounded passes.
+        question, which `infeasibility` answers: g must be small beside the sum of its derivatives times the
+        largest entry of the weight, so that a weight which a checkpoint rounded passes.
 
         Args:
             weight: a stack of weights.
@@ -172,7 +172,7 @@ class ZeroSet(EmbeddedCurvature):
 
 
 class SublevelSet(ZeroSet):
-    r"""Where :math:`g \le 0`: :math:`g(w) + \xi^2 = 0`, one slack a component behind the weight."""
+    r"""Where $g \le 0$: $g(w) + \xi^2 = 0$, one slack a component behind the weight."""
 
     hidden = True
     bounded = True
@@ -211,12 +211,20 @@ class SublevelSet(ZeroSet):
 
 @dataclass(frozen=True)
 class Implicit(Constraint):
-    r"""Hold a weight on the zero set of a function, or in the set where it is not positive.
+    r"""Your own constraint as a function of the weight: $g(w) = 0$, or $g(w) \le 0$ for an inequality.
+
+    Choose it for what no other constraint here says: those have closed forms, which are faster. A step takes
+    the Jacobian of g and solves for as many multipliers as g has components, so keep these few.
 
     The configuration is the flattened weight, followed for an inequality by one slack a component of g,
-    :math:`g(w) + \xi^2 = 0`. Momenta are projected with :math:`\Pi = I - J^T (J J^T)^{-1} J`; the overdamped
-    step and letter A (RATTLE) solve for the multipliers (:mod:`colangevin.constraints.newton`). A step that
-    cannot land raises :class:`~colangevin.errors.ConvergenceError` and changes nothing.
+    $g(w) + \xi^2 = 0$. Momenta are projected with $\Pi = I - J^T (J J^T)^{-1} J$; the overdamped step and
+    letter A (RATTLE) solve for the multipliers (`colangevin.constraints.newton`). A step that cannot land
+    raises `ConvergenceError` and changes nothing.
+
+    A checkpoint remembers g by its name, its bytecode and the numbers, strings, tensors and functions that it
+    takes from its closure or its module; a state that was saved under another g is refused. It cannot compare
+    what is inside of objects, lists and dictionaries or of functions written in C, nor bytecode of another
+    version of Python: there the name decides.
 
     Leimkuhler et al. 2021, appendix "Discretization of constrained (over-, under-)damped Langevin (general
     constraint)".
@@ -226,13 +234,15 @@ class Implicit(Constraint):
             of any shape, which is flattened). Its components must be independent.
         inequality: whether g(w) <= 0 is meant rather than g(w) = 0.
 
-    A checkpoint remembers g by its name, its bytecode and the numbers, strings, tensors and functions that it
-    takes from its closure or its module; a state that was saved under another g is refused. It cannot compare
-    what is inside of objects, lists and dictionaries or of functions written in C, nor bytecode of another
-    version of Python: there the name decides.
-
-    >>> Implicit(torch.trace)
-    Implicit(g=torch.trace, inequality=False)
+    Examples:
+        >>> def zero_mean(w):
+        ...     return w.mean(dim=1)
+        >>> model = nn.Linear(3, 2)
+        >>> groups = cl.constrain(model, {"weight": cl.Implicit(zero_mean)})
+        >>> bool(model.weight.mean(dim=1).abs().max() < 1e-6)
+        True
+        >>> cl.Implicit(torch.det, inequality=True)
+        Implicit(g=...det, inequality=True)
     """
 
     g: Callable[[Tensor], Tensor]

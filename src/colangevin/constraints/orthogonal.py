@@ -1,4 +1,4 @@
-r"""Orthogonality: :math:`W^T W = I` or :math:`W W^T = I`, whichever the shape allows."""
+r"""Orthogonality: $W^T W = I$ or $W W^T = I$, whichever the shape allows."""
 
 import math
 from collections.abc import Sequence
@@ -95,15 +95,16 @@ class Frames(EmbeddedCurvature):
     def _rattle(self, q: Tensor, x: Tensor, a: float) -> tuple[Tensor, Tensor]:
         r"""Letter A after the projection of a momentum X that need not be cotangent.
 
-        With :math:`S = Q^T X`, :math:`Z = \frac a2 (S + S^T)` and :math:`Y = Q + aX` the target of the drift
-        is :math:`\bar Q = Y - QZ`, whose products follow from those of Y,
+        With $S = Q^T X$, $Z = \frac a2 (S + S^T)$ and $Y = Q + aX$ the target of the drift is
+        $\bar Q = Y - QZ$, whose products follow from those of Y,
 
-        .. math::
-            \bar Q^T \bar Q = Y^T Y - 2Z - W - W^T, \quad W = Z (aS - \tfrac12 Z), \qquad
-            Q^T \bar Q = I + \tfrac a2 (S - S^T),
+        $$
+        \bar Q^T \bar Q = Y^T Y - 2Z - W - W^T, \quad W = Z (aS - \tfrac12 Z), \qquad
+        Q^T \bar Q = I + \tfrac a2 (S - S^T),
+        $$
 
-        so that the projection of the momentum and the drift are one product, :math:`\bar P = X - \frac1a Q
-        (Z + M)` and :math:`Q' = Q + a \bar P`.
+        so that the projection of the momentum and the drift are one product, $\bar P = X - \frac1a Q (Z + M)$
+        and $Q' = Q + a \bar P$.
 
         Returns:
             The configuration and the cotangent momentum there.
@@ -201,23 +202,34 @@ def _swamped(before: Tensor, left: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Orthogonal(Constraint):
-    r"""Orthonormal rows or columns (Eq. 4).
+    r"""Keep a weight orthogonal, so that signals and gradients keep their size through many layers.
 
-    A weight of rank 2 or more is flattened to (n_out, rest), which is its configuration; in the formulas Q,
-    :math:`r \times s` with :math:`r \ge s`, is that matrix, or its transpose when it is wide (as almost every
-    convolution kernel is). With :math:`\Pi_Q P = P - \frac12 Q (P^T Q + Q^T P)`, letter A
-    is RATTLE,
+    Choose it for the hidden layers of deep networks. The output layer is better left free: an orthogonal one
+    caps the logits. A matrix with more rows than columns has orthonormal columns, $W^T W = I$, any other has
+    orthonormal rows, $W W^T = I$.
 
-    .. math::
-        \bar Q = Q + hP, \quad Q' = \mathrm{project}(\bar Q), \quad
-        \bar P = P + \tfrac1h (Q' - \bar Q), \quad P' = \Pi_{Q'} \bar P.
+    A weight of rank 2 or more is flattened to (n_out, rest), which is its configuration. In the formulas Q,
+    $r \times s$ with $r \ge s$, is that matrix, or its transpose when it is wide (as almost every convolution
+    kernel is). With $\Pi_Q P = P - \frac12 Q (P^T Q + Q^T P)$, letter A is RATTLE,
 
-    The projection is the paper's quasi-Newton iteration :math:`Q^{(k+1)} = Q^{(k)} - \frac12 Q (Q^{(k)T}
-    Q^{(k)} - I)` wherever it converges, and the polar factor :math:`\bar Q (\bar Q^T \bar Q)^{-1/2}`
-    wherever it does not, so that no step leaves the manifold (Eqs. 54 and
+    $$
+    \bar Q = Q + hP, \quad Q' = \mathrm{project}(\bar Q), \quad
+    \bar P = P + \tfrac1h (Q' - \bar Q), \quad P' = \Pi_{Q'} \bar P.
+    $$
+
+    The projection is the paper's quasi-Newton iteration
+    $Q^{(k+1)} = Q^{(k)} - \frac12 Q (Q^{(k)T} Q^{(k)} - I)$ wherever it converges, and the polar factor
+    $\bar Q (\bar Q^T \bar Q)^{-1/2}$ wherever it does not, so that no step leaves the manifold (Eqs. 54 and
     41).
 
-    Leimkuhler et al. 2021, Algorithms 1 and 2 and appendix "Orthogonality constraint".
+    Leimkuhler et al. 2021, Eq. 4, Algorithms 1 and 2 and appendix "Orthogonality constraint".
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
+        >>> groups = cl.constrain(model, {"0.weight": cl.Orthogonal()})
+        >>> weight = model[0].weight
+        >>> torch.allclose(weight @ weight.T, torch.eye(4), atol=1e-5)
+        True
     """
 
     manifold = Frames

@@ -42,6 +42,12 @@ class Counts:
             self._totals[kind, device] = torch.zeros(len(Solves()), dtype=torch.int64, device=device)
         return self._totals[kind, device]
 
+    def copy(self) -> "Counts":
+        """What has been counted by now; does not wait for a device."""
+        made = Counts()
+        made._totals = {key: total.clone() for key, total in self._totals.items()}
+        return made
+
     def of(self, kind: str) -> Solves:
         """What was counted of one class of constraints, given its name; waits for the devices."""
         found = [total.tolist() for (name, _), total in self._totals.items() if name == kind]

@@ -1,4 +1,4 @@
-r"""Sphere: :math:`\|\mathrm{row}\| \le r` with slack, :math:`= r` without."""
+r"""Sphere: $\|\mathrm{row}\| \le r$ with slack, $= r$ without."""
 
 import math
 from collections.abc import Sequence
@@ -206,17 +206,21 @@ class Balls(Spheres):
 
 
 class Sphere(Constraint):
-    r"""Bound or fix the norm of every row of a weight (Eq. 3).
+    r"""Bound or fix the norm of every row of a weight: the weights of one output unit, or one filter.
 
-    A row is a slice along dimension 0, flattened: an output unit's weights, a convolution filter. Its
-    configuration is the row, with its slack :math:`\xi` as a last entry when there is one, on the sphere
-    of radius r. Everything is closed form:
+    Choose it with slack to limit what each unit can amplify while its weights share the bound as they like,
+    and without slack to fix the norm, as weight normalisation does. A row is a slice along dimension 0,
+    flattened. Its configuration is the row, with its slack $\xi$ as a last entry when there is one, on the
+    sphere of radius r. Everything is closed form:
 
-    .. math::
-        \Pi_q p = p - \frac{q \cdot p}{r^2} q, \qquad
-        q \leftarrow \cos\varphi\, q + \frac{r \sin\varphi}{s} p, \quad
-        p \leftarrow \cos\varphi\, p - \frac{s \sin\varphi}{r} q, \quad
-        s = \|p\|, \; \varphi = \frac{s h}{r}.
+    $$
+    \Pi_q p = p - \frac{q \cdot p}{r^2} q, \qquad
+    q \leftarrow \cos\varphi\, q + \frac{r \sin\varphi}{s} p, \quad
+    p \leftarrow \cos\varphi\, p - \frac{s \sin\varphi}{r} q, \quad
+    s = \|p\|, \; \varphi = \frac{s h}{r}.
+    $$
+
+    Leimkuhler et al. 2021, Eq. 3.
 
     Args:
         radius: r, a positive number or a tensor with one entry a row; for replicas, one that broadcasts to
@@ -226,8 +230,14 @@ class Sphere(Constraint):
     Raises:
         ConstraintError: when a radius is not positive and finite.
 
-    >>> Sphere(2.0, slack=False)
-    Sphere(radius=2, slack=False)
+    Examples:
+        >>> cl.Sphere(2.0, slack=False)
+        Sphere(radius=2, slack=False)
+        >>> conv = nn.Conv2d(3, 8, kernel_size=3)
+        >>> groups = cl.constrain(conv, {nn.Conv2d: cl.Sphere(1.0, slack=False)})
+        >>> norms = conv.weight.flatten(1).norm(dim=1)
+        >>> torch.allclose(norms, torch.ones(8))
+        True
     """
 
     def __init__(self, radius: float | Tensor, slack: bool = True) -> None:

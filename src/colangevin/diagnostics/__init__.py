@@ -1,4 +1,14 @@
-"""Diagnostics of a run: violations and temperatures now, and a monitor that records them over time."""
+"""Look at a run from outside: are weights on their constraints, is the temperature right, do chains agree?
+
+`violation`, `cotangency` and `kinetic_temperature` measure now, a `Monitor` records over time and reports.
+The rest judges averages over correlated draws.
+
+Examples:
+    >>> model = nn.Linear(3, 2)
+    >>> optimizer = cl.CoLod(cl.constrain(model, {"weight": cl.Orthogonal()}), lr=0.1)
+    >>> max(cl.diagnostics.violation(optimizer).values()) < 1e-5
+    True
+"""
 
 from colangevin.diagnostics.chains import (
     Convergence,

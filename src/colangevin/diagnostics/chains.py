@@ -17,10 +17,11 @@ _PURPOSE = "Handing chains to ArviZ"
 
 
 def autocorrelation_time(chains: Tensor) -> float:
-    r"""The integrated autocorrelation time, :math:`1 + 2\sum_t \rho_t`, in draws.
+    r"""How many draws of a chain are worth one independent draw.
 
-    Deviations are from the mean of all chains, so that chains that disagree have a long time. The sum ends at
-    the first pair of neighbouring :math:`\rho` whose sum is not positive (Geyer 1992).
+    It is the integrated autocorrelation time, $1 + 2\sum_t \rho_t$, in draws. Deviations are from the mean of
+    all chains, so that chains that disagree have a long time. The sum ends at the first pair of neighbouring
+    $\rho$ whose sum is not positive (Geyer 1992).
 
     Args:
         chains: one number a draw, of shape (chains, draws).
@@ -30,6 +31,13 @@ def autocorrelation_time(chains: Tensor) -> float:
 
     Raises:
         ValueError: for another shape.
+
+    Examples:
+        >>> steps = torch.randn(4, 1000, generator=torch.Generator().manual_seed(0))
+        >>> independent = cl.diagnostics.autocorrelation_time(steps)
+        >>> walk = cl.diagnostics.autocorrelation_time(steps.cumsum(dim=1))
+        >>> 0.5 < independent < 2, walk > 10
+        (True, True)
     """
     x = _checked(chains)
     draws = x.shape[1]
@@ -47,7 +55,10 @@ def autocorrelation_time(chains: Tensor) -> float:
 
 
 def standard_error(chains: Tensor) -> float:
-    """The standard error of the mean over all draws of all chains, autocorrelation included.
+    r"""The standard error of a mean over correlated draws: give it with every average over a run.
+
+    It is that of the mean over all draws of all chains, $\sqrt{s^2 t / n}$ with the variance $s^2$ of n draws
+    and their autocorrelation time t.
 
     Args:
         chains: one number a draw, of shape (chains, draws).
@@ -57,6 +68,12 @@ def standard_error(chains: Tensor) -> float:
 
     Raises:
         ValueError: for another shape.
+
+    Examples:
+        >>> draws = torch.randn(4, 1000, generator=torch.Generator().manual_seed(0))
+        >>> error = cl.diagnostics.standard_error(draws)
+        >>> 0.5 < error / (1 / 4000**0.5) < 2
+        True
     """
     x = _checked(chains)
     if x.shape[1] < 4:
@@ -71,16 +88,21 @@ def _checked(chains: Tensor) -> Tensor:
 
 
 def to_arviz(chains: Mapping[str, Tensor]) -> Any:
-    """Quantities of chains as ArviZ's ``InferenceData``, for its summaries and plots.
+    """Hand chains to ArviZ, for its summaries and plots.
 
     Args:
-        chains: by name, each of shape (chains, draws, ...), as :meth:`colangevin.Samples.map` returns them.
+        chains: by name, each of shape (chains, draws, ...), as `colangevin.Samples.map` returns them.
 
     Returns:
-        The data, under ``posterior``.
+        ArviZ's `InferenceData`, with the quantities under `posterior`.
 
     Raises:
         ValueError: naming a quantity without chains and draws.
+
+    Examples:
+        >>> data = cl.diagnostics.to_arviz({"loss": torch.zeros(2, 100)})
+        >>> dict(data.posterior.sizes)
+        {'chain': 2, 'draw': 100}
     """
     for name, values in chains.items():
         if values.dim() < 2:
@@ -95,15 +117,23 @@ def to_arviz(chains: Mapping[str, Tensor]) -> Any:
 
 @dataclass(frozen=True)
 class Convergence:
-    """How well the mean of a quantity is known. For a quantity with several entries, that of the worst.
+    """How well chains know the mean of a quantity; `convergence` finds it.
+
+    For a quantity with several entries it is that of the worst.
 
     Attributes:
         mean: over all draws and entries.
-        error: standard error of the mean: the largest standard deviation over the root of ``ess``.
+        error: standard error of the mean: the largest standard deviation over the root of `ess`.
         ess: effective sample size for the mean, the smallest.
         rhat: split R-hat of the ranks (Vehtari et al. 2021), the largest. A single chain is split in half
             first. Above 1.01 the chains do not agree.
-        autocorrelation_time: number of draws over ``ess``.
+        autocorrelation_time: number of draws over `ess`.
+
+    Examples:
+        >>> draws = torch.randn(4, 1000, generator=torch.Generator().manual_seed(0))
+        >>> found = cl.diagnostics.convergence({"loss": draws})["loss"]
+        >>> isinstance(found, cl.diagnostics.Convergence), found.rhat < 1.05
+        (True, True)
     """
 
     mean: float
@@ -114,13 +144,23 @@ class Convergence:
 
 
 def convergence(chains: Mapping[str, Tensor]) -> dict[str, Convergence]:
-    """Effective sample size and split R-hat of quantities, by ArviZ.
+    """Ask whether chains agree and how many independent draws they are worth.
+
+    It gives the effective sample size and the split R-hat of quantities, by ArviZ. An R-hat above 1.01 says
+    that chains disagree: run longer, or burn in longer.
 
     Args:
         chains: by name, each of shape (chains, draws, ...).
 
     Returns:
         What ArviZ finds, by name.
+
+    Examples:
+        >>> draws = torch.randn(4, 1000, generator=torch.Generator().manual_seed(0))
+        >>> apart = draws + 10 * torch.arange(4).view(4, 1)
+        >>> found = cl.diagnostics.convergence({"together": draws, "apart": apart})
+        >>> found["together"].rhat < 1.05, found["apart"].rhat > 1.5
+        (True, True)
     """
     arviz = _arviz()
     sizes = arviz.ess(to_arviz(chains), method="mean")

@@ -1,6 +1,7 @@
-"""``Monitor``: records temperatures, violations and solver iterations of a run over time."""
+"""`Monitor`: records temperatures, violations and solver iterations of a run over time."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,21 +19,39 @@ from colangevin.turns import Turns
 
 __all__ = ["Monitor"]
 
+#: measures of a record that `Monitor.latest` shows, and how it makes one number of those of the copies
+_REDUCED: dict[str, Callable[[Tensor], Tensor]] = {
+    "temperature": torch.mean,
+    "kinetic": torch.mean,
+    "violation": torch.amax,
+    "cotangency": torch.amax,
+}
+
+
+class Writer(Protocol):
+    """Where numbers can be logged: TensorBoard's `SummaryWriter`, or anything with its `add_scalar`."""
+
+    def add_scalar(self, tag: str, value: float, step: int, /) -> object:
+        """Write one number."""
+
 
 class Monitor:
-    r"""Records a run over time and reports on every parameter group, to tell whether it samples correctly.
+    r"""Watch a run: does it have the temperature asked for, and are its weights on their constraints?
 
-    Call :meth:`record` after ``backward()`` and before the optimizer's step, when gradients and weights
+    Choose it when sampling, to learn whether temperatures are right, and in any long run, to log them.
+    `report` has a verdict on every parameter group, `latest` the newest numbers, and `log_to` writes them to
+    TensorBoard. Call `record` after `backward()` and before the optimizer's step, when gradients and weights
     belong together. Two averages are the temperature at equilibrium:
 
-    - The kinetic temperature is that of the momenta: :math:`\langle |p|^2 \rangle` per degree of freedom.
-    - The configurational temperature is that of the positions: :math:`\langle F \cdot \nabla V \rangle /
-      \langle \mathrm{div} F \rangle` for a vector field F along the manifold. F points away from where the
-      weights were half-way through the burn-in; choose a burn-in so long that they have forgotten that point.
-      Gradients enter linearly, so gradients of batches do as well as full ones. Where positions hardly prefer
-      a direction, the configurational temperature is undetermined, which its standard error shows.
+    - The kinetic temperature is that of the momenta: $\langle |p|^2 \rangle$ per degree of freedom.
+    - The configurational temperature is that of the positions:
+      $\langle F \cdot \nabla V \rangle / \langle \mathrm{div} F \rangle$ for a vector field F along the
+      manifold. F points away from where the weights were half-way through the burn-in; choose a burn-in so
+      long that they have forgotten that point. Gradients enter linearly, so gradients of batches do as well
+      as full ones. Where positions hardly prefer a direction, the configurational temperature is
+      undetermined, which its standard error shows.
 
-    A record at ``lr`` 0 or temperature 0 samples nothing, and neither does one with a gradient that is not
+    A record at `lr` 0 or temperature 0 samples nothing, and neither does one with a gradient that is not
     finite, after which no step is taken. Such records are left out of both averages. Standard errors include
     the autocorrelation. Recording does not wait for a device.
 
@@ -47,6 +66,17 @@ class Monitor:
     Raises:
         ValueError: for a number out of range.
         TypeError: for another library's optimizer.
+
+    Examples:
+        >>> model = nn.Linear(3, 2)
+        >>> groups = cl.constrain(model, {"weight": cl.Circle(1.0)})
+        >>> optimizer = cl.CoLud(groups, 0.1, friction=1.0, temperature=1e-3, seed=0)
+        >>> monitor = cl.diagnostics.Monitor(optimizer)
+        >>> loss = model(torch.ones(1, 3)).sum()
+        >>> loss.backward()
+        >>> recorded = monitor.record(loss=loss)  # before every optimizer.step()
+        >>> monitor.latest()["temperature[0]"]
+        0.001
     """
 
     def __init__(self, optimizer: ConstrainedOptimizer, *, every: int = 1, burn_in: int = 0) -> None:
@@ -57,7 +87,12 @@ class Monitor:
         #: by number of the group
         self._records: dict[int, list[Record]] = {}
         self._scalars: dict[str, list[Tensor]] = {}
+        #: the scalars of the newest record
+        self._newest: dict[str, Tensor] = {}
         self._solves = solves.Counts()
+        #: what was counted by the last record but one, and by the last
+        self._solved = (solves.Counts(), solves.Counts())
+        self._writers: list[Writer] = []
 
     @torch.no_grad()
     @full_precision
@@ -84,6 +119,7 @@ class Monitor:
             }
         if not due:
             return False
+        newest = {}
         for name, value in scalars.items():
             tensor = torch.as_tensor(value).detach()
             if tensor.dim() > 1:
@@ -91,7 +127,10 @@ class Monitor:
                     f"{name}: a tensor of shape {tuple(tensor.shape)}; must be one number, or one for each "
                     "replica."
                 )
-            self._scalars.setdefault(name, []).append(tensor.reshape(-1).clone())
+            newest[name] = tensor.reshape(-1).clone()
+        self._newest = newest
+        for name, tensor in newest.items():
+            self._scalars.setdefault(name, []).append(tensor)
         sums: dict[int, Sums] = {}
         for place in places(self.optimizer):
             if place.weight.numel():
@@ -100,16 +139,72 @@ class Monitor:
                 sums.setdefault(place.number, Sums()).add(self.optimizer, place, reference)
         for number, each in sums.items():
             self._records.setdefault(number, []).append(each.record())
+        self._solved = (self._solved[1], self._solves.copy())
+        self._write()
         return True
 
+    def log_to(self, writer: Writer) -> None:
+        """Write every later record to a writer as well, under the names that `latest` gives the numbers.
+
+        The step is the number of steps that the optimizer has taken, also in a run that was resumed. A record
+        that is written waits for the device. A second writer is written to besides the first.
+
+        Args:
+            writer: anything with `add_scalar(tag, value, step)`: TensorBoard's `SummaryWriter`, what
+                Lightning's `TensorBoardLogger` has as `experiment`, or your own.
+
+        Raises:
+            TypeError: for an object without `add_scalar`.
+        """
+        if not callable(getattr(writer, "add_scalar", None)):
+            raise TypeError(
+                f"writer: a {type(writer).__name__}; must have add_scalar(tag, value, step), as "
+                "torch.utils.tensorboard.SummaryWriter has."
+            )
+        self._writers.append(writer)
+
+    def _write(self) -> None:
+        if not self._writers:
+            return
+        states = self.optimizer.state.values()
+        step = max((int(state["step"]) for state in states if "step" in state), default=0)
+        for name, value in self.latest().items():
+            for writer in self._writers:
+                writer.add_scalar(name, value, step)
+
     # ---- reading ---------------------------------------------------------------------------------
+
+    def latest(self) -> dict[str, float]:
+        """The newest record as plain numbers, to print or to log.
+
+        Of replicas it has the average, but the largest violation and cotangency. A configurational
+        temperature is a ratio of averages over many records; `report` has it.
+
+        Returns:
+            By name: the scalars; for group 0 `"temperature[0]"` (the one asked for), `"kinetic[0]"`,
+            `"violation[0]"` and `"cotangency[0]"`; where a solver ran since the record before,
+            `"iterations[0]"` (of the slowest weight, averaged over calls) and `"fallbacks[0]"` (the share of
+            weights). What a group does not have is left out. Before the first record the dict is empty.
+        """
+        found = {name: float(value.double().mean()) for name, value in self._newest.items()}
+        for number, records in sorted(self._records.items()):
+            for name, reduce in _REDUCED.items():
+                if name in records[-1]:
+                    found[f"{name}[{number}]"] = float(reduce(records[-1][name]))
+            kind = type(self.optimizer.param_groups[number]["constraint"]).__name__
+            before, now = (counts.of(kind) for counts in self._solved)
+            new = solves.Solves(*(b - a for a, b in zip(before, now, strict=True)))
+            if new.weights:
+                found[f"iterations[{number}]"] = new.iterations / new.calls
+                found[f"fallbacks[{number}]"] = new.fallbacks / new.weights
+        return found
 
     def series(self) -> dict[str, Tensor]:
         """All that was recorded, on the CPU.
 
         Returns:
             Tensors of shape (chains, records): the scalars under their names, the kinetic temperature of
-            group 0 under ``"kinetic[0]"``, and the temperature that was asked for under ``"temperature[0]"``.
+            group 0 under `"kinetic[0]"`, and the temperature that was asked for under `"temperature[0]"`.
         """
         found = {name: stacked(values) for name, values in self._scalars.items()}
         for number, records in self._records.items():
@@ -120,7 +215,7 @@ class Monitor:
         return found
 
     def to_arviz(self) -> Any:
-        """Everything recorded as ArviZ's ``InferenceData``; see :func:`~colangevin.diagnostics.to_arviz`."""
+        """Everything recorded as ArviZ's `InferenceData`; see `to_arviz`."""
         return to_arviz(self.series())
 
     def report(self) -> Report:

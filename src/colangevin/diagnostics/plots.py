@@ -11,13 +11,24 @@ __all__ = ["plot_run"]
 
 
 def plot_run(monitor: Monitor) -> Any:
-    """Kinetic temperatures over time with their running means, and the traces of the recorded scalars.
+    """Draw a run: kinetic temperatures with their running means, and the traces of the recorded scalars.
+
+    A running mean that settles at 1 has the temperature that was asked for. A trace that still drifts needs a
+    longer burn-in.
 
     Args:
         monitor: with at least one record.
 
     Returns:
         A matplotlib figure, which belongs to no window.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> monitor = cl.diagnostics.Monitor(cl.CoLod([weight], 0.1, temperature=0.1))
+        >>> recorded = [monitor.record(loss=loss) for loss in (2.0, 1.5, 1.2)]
+        >>> figure = cl.diagnostics.plot_run(monitor)
+        >>> figure.axes[0].get_ylabel()
+        'loss'
     """
     figure_module = extra("matplotlib.figure", "A plot of the diagnostics")
     series = monitor.series()

@@ -32,6 +32,16 @@ class Estimate:
 
     The interval of the ratio reaches three standard errors to either side, and at least 5 %: less does not
     matter.
+
+    Attributes:
+        value: the ratio; 1 is right.
+        error: its standard error; NaN with too few records.
+
+    Examples:
+        >>> print(cl.diagnostics.Estimate(1.02, 0.01))
+        1.020 ± 0.010
+        >>> [cl.diagnostics.Estimate(value, 0.01).outcome for value in (1.02, 1.2)]
+        ['right', 'off']
     """
 
     value: float
@@ -44,9 +54,9 @@ class Estimate:
     def outcome(self) -> Outcome:
         """Whether the ratio is 1.
 
-        - ``"right"``: the interval contains 1, and the standard error is at most 5 %.
-        - ``"off"``: the interval does not contain 1, however wide it is, or the ratio is not finite.
-        - ``"undetermined"``: the interval contains 1, but the standard error is above 5 % or, with too few
+        - `"right"`: the interval contains 1, and the standard error is at most 5 %.
+        - `"off"`: the interval does not contain 1, however wide it is, or the ratio is not finite.
+        - `"undetermined"`: the interval contains 1, but the standard error is above 5 % or, with too few
           records, unknown.
         """
         if not math.isfinite(self.value):
@@ -60,15 +70,15 @@ class Estimate:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """What was recorded of one parameter group.
+    """What a monitor found out about one parameter group, and its verdict in words.
 
     Attributes:
         number: of the group.
-        constraint: its ``repr``.
+        constraint: its `repr`.
         parameters: their names.
-        splitting: of the dynamics; None for overdamped dynamics and for ``ConstrainedSGD``.
+        splitting: of the dynamics; None for overdamped dynamics and for `ConstrainedSGD`.
         temperature: the smallest and the largest that was asked for.
-        records: how many sample, with ``lr`` and temperature above 0. ``kinetic`` and ``configurational`` are
+        records: how many sample, with `lr` and temperature above 0. `kinetic` and `configurational` are
             averages over these.
         kinetic: kinetic temperature over the one asked for; None without momenta or records.
         configurational: configurational temperature over the one asked for; None where it is not defined.
@@ -77,6 +87,14 @@ class GroupReport:
         iterations: of the solver for the slowest weight of a call, averaged over calls; None without a
             solver.
         fallbacks: share of projections that took the fallback; None without a solver.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> monitor = cl.diagnostics.Monitor(cl.CoLod([("w", weight)], 0.1, temperature=0.1))
+        >>> recorded = monitor.record()
+        >>> group = monitor.report().groups[0]
+        >>> group.name, group.records, group.verdict
+        ('w', 1, 'too few records to judge.')
     """
 
     number: int
@@ -142,7 +160,19 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class Report:
-    """All groups, and the scalars that were recorded with them, each of shape (chains, records)."""
+    """What a monitor found out about a run: print it, or `show` it as tables.
+
+    Attributes:
+        groups: a `GroupReport` for each parameter group.
+        scalars: what was recorded besides, by name, each of shape (chains, records).
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> monitor = cl.diagnostics.Monitor(cl.CoLod([("w", weight)], 0.1, temperature=0.1))
+        >>> recorded = monitor.record(loss=1.0)
+        >>> print(monitor.report())
+        group 0 (w, Free()): kinetic –, configurational –; too few records to judge.
+    """
 
     groups: Sequence[GroupReport]
     scalars: dict[str, Tensor]
@@ -159,7 +189,7 @@ class Report:
         return convergence(self.scalars)
 
     def __rich__(self) -> Any:
-        """What ``rich.print`` shows: a table of the groups, their verdicts, and a table of the scalars."""
+        """What `rich.print` shows: a table of the groups, their verdicts, and a table of the scalars."""
         rows = {
             "group": [f"{group.number}: {group.name}" for group in self.groups],
             "τ": [_range(*group.temperature) for group in self.groups],

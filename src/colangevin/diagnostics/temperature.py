@@ -17,15 +17,25 @@ __all__ = ["kinetic_energy", "kinetic_temperature"]
 @torch.no_grad()
 @full_precision
 def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
-    r"""Kinetic temperature of each parameter now: :math:`|p|^2` per degree of freedom, averaged over copies.
+    r"""The temperature that the momenta of each parameter have now, to compare with the one asked for.
 
-    At equilibrium its average over time is the temperature.
+    It is $|p|^2$ per degree of freedom, averaged over copies. One value fluctuates; at equilibrium the
+    average over time is the temperature. `Monitor` takes that average.
 
     Args:
         optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
 
     Returns:
         Name to kinetic temperature, for parameters that have a momentum; NaN where nothing can move.
+
+    Examples:
+        >>> model = nn.Linear(3, 2)
+        >>> optimizer = cl.CoLud(model.named_parameters(), 0.1, friction=1.0, temperature=0.5)
+        >>> model(torch.ones(1, 3)).sum().backward()
+        >>> optimizer.step()
+        >>> found = cl.diagnostics.kinetic_temperature(optimizer)
+        >>> found["weight"] > 0
+        True
     """
     temperatures = {}
     optimizer = unwrap(optimizer)

@@ -1,6 +1,7 @@
 """``colangevin list``, ``run`` and ``report``."""
 
 import shlex
+import textwrap
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -8,7 +9,6 @@ from typing import Annotated, NoReturn
 import torch
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from colangevin.experiments import display, interrupts
 from colangevin.experiments.catalogue.experiment import Experiment
@@ -25,7 +25,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     help="The experiments of 'Better Training using Weight-Constrained Stochastic Dynamics' (ICML 2021).",
-    epilog="'colangevin info' says which fast paths are in use, and why not others. 'colangevin --version'.",
+    epilog="'colangevin info' says which fast paths are in use, and why not others. 'colangevin --version' "
+    "says which version this is.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -41,23 +42,46 @@ def _fail(text: str) -> NoReturn:
 
 
 @app.command("list")
-def list_experiments() -> None:
+def list_experiments(
+    short: Annotated[bool, typer.Option("--short", help="Names alone, one a line.")] = False,
+) -> None:
     """What there is to run, and which figures and tables of the paper it gives."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "gives", "what", "full size", "--quick"):
-        table.add_column(title, overflow="fold", no_wrap=title == "name")
+    if short:
+        _say("\n".join(experiment.name for experiment in EXPERIMENTS))
+        return
     for experiment in EXPERIMENTS:
         quick = experiment.resized(None, None, quick=True)
-        table.add_row(
-            experiment.name, ", ".join(experiment.covers), experiment.title, _size(experiment), _size(quick)
-        )
-    Console(highlight=False).print(table)
-    _say("\ncolangevin run NAME… takes names of experiments, figures or tables.")
+        _say(f"{experiment.name} ({', '.join(experiment.covers)})")
+        _say(_indented(experiment.title))
+        _say(_indented(f"{_size(experiment)}; --quick: {_size(quick)}"))
+    _say("")
+    _say(_wrapped("30 × 100 runs are 30 methods with 100 runs of each."))
+    _say(_wrapped("colangevin run NAME… takes names of experiments, figures or tables."))
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Text in lines of the console's width. Words are never broken, nor at their hyphens."""
+    return textwrap.fill(
+        text,
+        Console().width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _indented(text: str) -> str:
+    return _wrapped(text, indent="    ")
 
 
 def _size(experiment: Experiment) -> str:
     methods = sum(len(part.methods) for part in experiment.parts)
-    return f"{methods} × {experiment.runs} runs, {experiment.epochs:,} epochs"
+    return f"{methods} × {_count(experiment.runs, 'run')}, {_count(experiment.epochs, 'epoch')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 @app.command()
@@ -148,6 +172,9 @@ def write_report(
 
     try:
         page = report.write(folder)
+        lines = report.headlines(folder)
     except StoreError as error:
         _fail(str(error))
-    _say(str(page.resolve()))
+    for line in lines:
+        _say(line)
+    _say(f"All of it, with pictures:\n{page.resolve()}")

@@ -3,6 +3,7 @@
 from colangevin.optim.colod import CoLod
 from colangevin.optim.colud import CoLud
 from colangevin.optim.param_groups import constrain
+from colangevin.optim.projection import project_
 from colangevin.optim.sgd import ConstrainedSGD
 
-__all__ = ["CoLod", "CoLud", "ConstrainedSGD", "constrain"]
+__all__ = ["CoLod", "CoLud", "ConstrainedSGD", "constrain", "project_"]

@@ -36,11 +36,11 @@ _SHARED = ("constraint", "replicas", "first_replica", "seed", "maximize", "weigh
 
 
 class ConstrainedOptimizer(Optimizer):
-    """Constrained Langevin dynamics as a ``torch.optim.Optimizer``.
+    """Constrained Langevin dynamics as a `torch.optim.Optimizer`.
 
-    Subclasses say what the options of a group mean, in :meth:`_dynamics`; everything else is here. The state
-    of a parameter is its ``step`` count, its ``momentum`` (underdamped only) and its ``position`` (only where
-    the weight alone does not determine it), the last two in the coordinates of the constraint.
+    Subclasses say what the options of a group mean, in `_dynamics`; everything else is here. The state of a
+    parameter is its `step` count, its `momentum` (underdamped only) and its `position` (only where the weight
+    alone does not determine it), the last two in the coordinates of the constraint.
     """
 
     #: options of a group that its dynamics depends on
@@ -78,10 +78,10 @@ class ConstrainedOptimizer(Optimizer):
         """Add a group; nothing is added when it does not fit.
 
         The group is copied, tensors among its options too, so that a dict may serve several optimizers and no
-        two groups share a learning rate: to change an option later, change it in ``param_groups``.
+        two groups share a learning rate: to change an option later, change it in `param_groups`.
 
         Args:
-            param_group: as in torch, with ``constraint`` and, for stacked copies, ``replicas`` besides.
+            param_group: as in torch, with `constraint` and, for stacked copies, `replicas` besides.
 
         Raises:
             ConstraintError: for an option out of range or a parameter its constraint cannot hold.
@@ -142,7 +142,7 @@ class ConstrainedOptimizer(Optimizer):
         Raises:
             SplittingError: when a splitting needs a closure and there is none.
             NonFiniteError: when a gradient holds NaN or Inf.
-            ConvergenceError: when an ``Implicit`` constraint finds no point to go to.
+            ConvergenceError: when an `Implicit` constraint finds no point to go to.
         """
         known = None if torch.compiler.is_compiling() else self._unchanged()
         dynamics = self._all_dynamics() if known is None else known
@@ -289,7 +289,7 @@ class ConstrainedOptimizer(Optimizer):
         """Load a state dict; nothing changes when it does not belong to this optimizer.
 
         Args:
-            state_dict: what :meth:`state_dict` returned for an optimizer built in the same way.
+            state_dict: what `state_dict` returned for an optimizer built in the same way.
 
         Raises:
             ConstraintError: when a constraint or a shape differs, naming the parameter and both; when
@@ -305,7 +305,7 @@ class ConstrainedOptimizer(Optimizer):
             self._loading = None
 
     def _check_loaded(self, state_dict: dict[str, Any]) -> None:
-        """Raise unless a state dict may be loaded, and keep it for :meth:`__setstate__`."""
+        """Raise unless a state dict may be loaded, and keep it for `__setstate__`."""
         checkpoint.check_form(state_dict)
         names = [self._names(index) for index in range(len(self.param_groups))]
         options = (*_SHARED, *self._options)

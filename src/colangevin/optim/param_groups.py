@@ -1,4 +1,4 @@
-"""``constrain``: parameter groups from rules that say which parameters get which constraint."""
+"""`constrain`: parameter groups from rules that say which parameters get which constraint."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,56 +12,73 @@ from colangevin.constraints import Constraint, Free
 from colangevin.constraints.start import Init, start
 from colangevin.errors import ConstraintError
 from colangevin.optim.checks import warn_at_rest
+from colangevin.optim.groups import Groups
+from colangevin.optim.names import named
 from colangevin.optim.stacked_module import StackedModule
 
-__all__ = ["Rules", "begin", "choose", "constrain"]
+__all__ = ["Rules", "begin", "choose", "constrain", "refuse_replicas"]
 
-Rules = (
-    Mapping[str, Constraint | None]
-    | Mapping[type[nn.Module], Constraint | None]
-    | Mapping[str | type[nn.Module], Constraint | None]
-)
+#: From a glob or a module class to a constraint or None. Mappings are invariant in their keys, so only Any
+#: admits all of `dict[str, Circle]`, `dict[type[nn.Linear], Circle]` and `dict[object, Circle]`. The
+#: last is what mypy takes a literal with both kinds of keys for. `choose` checks the keys.
+Rules = Mapping[Any, Constraint | None]
 
 
-def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> list[dict[str, Any]]:
-    """Parameter groups for an optimizer of this library, one for each constraint and one for the rest.
+def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> Groups:
+    """Choose which parameters are held by which constraint; the result is for an optimizer of this library.
 
-    The first rule that fits a parameter wins. A parameter that no rule fits is free.
+    There is one group for each constraint and one for the rest. The first rule that fits a parameter wins. A
+    parameter that no rule fits is free. The groups print as a table of what is held and what is free, so that
+    a weight which a rule has missed is seen.
 
     Args:
-        model: any module.
-        rules: maps a glob on parameter names (``"layers.*.weight"``) or a module class (its ``weight``, never
+        model: any module. Names are those of the module itself: what `torch.compile`,
+            `DistributedDataParallel` or `AveragedModel` put in front is left out.
+        rules: maps a glob on parameter names (`"layers.*.weight"`) or a module class (its `weight`, never
             its bias) to a constraint, or to None for "leave free".
-        init: how the weights start. ``"auto"`` keeps a weight that satisfies its constraint bit for bit, so
-            that a loaded checkpoint stays as it is. Under ``Orthogonal``, ``Sphere`` without slack and
-            ``Implicit`` equalities it moves any other weight to the nearest point. (Under ``Orthogonal`` that
+        init: how the weights start. `"auto"` keeps a weight that satisfies its constraint bit for bit, so
+            that a loaded checkpoint stays as it is. Under `Orthogonal`, `Sphere` without slack and
+            `Implicit` equalities it moves any other weight to the nearest point. (Under `Orthogonal` that
             is the polar factor; for a fresh weight it is an orthogonal initialisation.) Under bounds, which
-            are ``Circle``, ``Sphere`` with slack and inequalities, it raises for any other weight. ``"keep"``
-            only checks. ``"nearest"`` moves weights under bounds too: circles clamp entries, spheres shrink
-            rows. ``"draw"`` replaces every constrained weight by one drawn uniformly on its manifold. True
-            means ``"auto"``, False ``"keep"``.
+            are `Circle`, `Sphere` with slack and inequalities, it raises for any other weight. `"keep"`
+            only checks. `"nearest"` moves weights under bounds too: circles clamp entries, spheres shrink
+            rows. `"draw"` replaces every constrained weight by one drawn uniformly on its manifold. True
+            means `"auto"`, False `"keep"`.
 
     Returns:
-        Groups with named parameters.
+        A list of groups with named parameters.
 
     Raises:
         ConstraintError: for a rule that fits no parameter; InfeasibleError for a weight that violates its
             constraint. No weight has been changed then.
         TypeError: for a rule that is neither a glob nor a class, or one that maps to something else than a
             constraint or None.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+        >>> groups = cl.constrain(model, {"0.weight": cl.Orthogonal(), "*.bias": None})
+        >>> groups
+        parameter  shape     constraint    weights
+        0.weight   (32, 64)  Orthogonal()    2,048
+        2.weight   (10, 32)  free matrix       320
+        0.bias     (32,)     free               32
+        2.bias     (10,)     free               10
+        free matrices: "2.weight" (10, 32). Rules can name them as quoted.
+        held: 2,048 of 2,410 weights (85.0 %)
+        >>> optimizer = cl.ConstrainedSGD(groups, lr=0.1, momentum=0.9)
     """
-    _refuse_replicas(model)
+    refuse_replicas(model)
     groups = choose(model, rules)
     begin([(group["constraint"], *member) for group in groups for member in group["params"]], init)
     return groups
 
 
-def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> list[dict[str, Any]]:
-    """The groups of :func:`constrain`, before anything is done to the weights.
+def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> Groups:
+    """The groups of `constrain`, before anything is done to the weights.
 
     Args:
         model: any module.
-        rules: as in :func:`constrain`.
+        rules: as in `constrain`.
         replicas: how many copies the parameters stack along dimension 0, 0 when they are single weights.
 
     Returns:
@@ -72,7 +89,7 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> list[dict[st
         TypeError: for a rule that is neither a glob nor a class, or one that maps to something else than a
             constraint or None.
     """
-    names = _names(model)
+    names = named(model)
     chosen: dict[Tensor, Constraint] = {}
     for rule, constraint in rules.items():
         if not (constraint is None or isinstance(constraint, Constraint)):
@@ -95,7 +112,7 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> list[dict[st
         constraint.check_stack(parameter.shape, bool(replicas), aliases[0])
         groups.setdefault(constraint, []).append((aliases[0], parameter))
     copies = {"replicas": replicas} if replicas else {}
-    return [{"params": members, "constraint": each, **copies} for each, members in groups.items()]
+    return Groups({"params": members, "constraint": each, **copies} for each, members in groups.items())
 
 
 Member = tuple[Constraint, str, Tensor]
@@ -112,7 +129,7 @@ def begin(
 
     Args:
         members: each parameter with its constraint and its name.
-        init: how the weights start, as in :func:`constrain`.
+        init: how the weights start, as in `constrain`.
         replicas: whether each parameter is a stack of weights.
         around: a context manager to enter while a parameter starts, by the parameter's number.
     """
@@ -130,7 +147,7 @@ def begin(
             parameter.copy_(values)
 
 
-def _refuse_replicas(model: nn.Module) -> None:
+def refuse_replicas(model: nn.Module) -> None:
     """Raise for replicas: a stack of weights would be taken for one weight."""
     for place, module in model.named_modules():
         if isinstance(module, StackedModule):
@@ -141,15 +158,7 @@ def _refuse_replicas(model: nn.Module) -> None:
             )
 
 
-def _names(model: nn.Module) -> dict[Tensor, list[str]]:
-    """Every parameter with its names. Tied parameters have several."""
-    names: dict[Tensor, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(parameter, []).append(name)
-    return names
-
-
-def _fitting(model: nn.Module, rule: str | type[nn.Module], names: dict[Tensor, list[str]]) -> list[Tensor]:
+def _fitting(model: nn.Module, rule: object, names: dict[Tensor, list[str]]) -> list[Tensor]:
     """The parameters a rule fits."""
     if isinstance(rule, str):
         return [p for p, aliases in names.items() if any(fnmatchcase(a, rule) for a in aliases)]
@@ -159,5 +168,5 @@ def _fitting(model: nn.Module, rule: str | type[nn.Module], names: dict[Tensor, 
     return [weight for weight in weights if isinstance(weight, Tensor) and weight in names]
 
 
-def _words(rule: str | type[nn.Module]) -> str:
+def _words(rule: object) -> str:
     return rule.__name__ if isinstance(rule, type) else repr(rule)

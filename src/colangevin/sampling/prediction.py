@@ -16,7 +16,20 @@ __all__ = ["Prediction", "predict"]
 
 @dataclass(frozen=True)
 class Prediction:
-    """The outputs of a model for every sample of its weights, of shape (chains, samples, batch, ...)."""
+    """The outputs of a model for every sample of its weights, with their mean and variance.
+
+    `Samples.predict` returns it. The variance over samples says how unsure the posterior is of an output.
+
+    Attributes:
+        samples: the outputs, of shape (chains, samples, batch, ...).
+
+    Examples:
+        >>> prediction = cl.Prediction(torch.tensor([[[1.0], [3.0]]]))  # 1 chain, 2 samples, a batch of 1
+        >>> prediction.mean
+        tensor([2.])
+        >>> prediction.variance
+        tensor([2.])
+    """
 
     samples: Tensor
 
@@ -79,7 +92,7 @@ def predict(
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Put the modules that are in training mode into evaluation mode for the duration of a ``with``."""
+    """Put the modules that are in training mode into evaluation mode for the duration of a `with`."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False

@@ -15,13 +15,17 @@ _BINS = 15  # as in Guo et al. 2017, "On Calibration of Modern Neural Networks"
 
 @dataclass(frozen=True)
 class Quality:
-    """Three numbers that say how good predicted probabilities are.
+    """Three numbers that say how good predicted probabilities are; `quality` measures them.
 
     Attributes:
         accuracy: share of data whose most probable class is right.
         nll: mean negative logarithm of the probability of the right class.
-        ece: expected calibration error, the distance between mean confidence and accuracy in a bin,
-            averaged over bins by the number of their data.
+        ece: expected calibration error, the distance between mean confidence and accuracy in a bin, averaged
+            over bins by the number of their data.
+
+    Examples:
+        >>> print(cl.Quality(accuracy=0.95, nll=0.1712, ece=0.021))
+        accuracy 95.00%, NLL 0.1712, ECE 0.0210
     """
 
     accuracy: float
@@ -33,7 +37,10 @@ class Quality:
 
 
 def quality(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Quality:
-    """Accuracy, negative log-likelihood and expected calibration error.
+    """Judge predicted probabilities: are they right, and does the model know when it is not?
+
+    It measures accuracy, negative log-likelihood and expected calibration error. Average probabilities over
+    samples, not logits: `samples.predict(x, transform=torch.nn.Softmax(-1)).mean`.
 
     Args:
         probabilities: shape (data, classes), or (data,) of the second of two classes.
@@ -45,6 +52,12 @@ def quality(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Qual
 
     Raises:
         ValueError: for shapes that do not fit, or rows that are not probabilities.
+
+    Examples:
+        >>> probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+        >>> found = cl.quality(probabilities, torch.tensor([0, 1, 1]))
+        >>> print(found)
+        accuracy 66.67%, NLL 0.4149, ECE 0.3000
     """
     p, labels = _checked(probabilities, labels)
     metrics = extra("torchmetrics.functional.classification", "Judging predictions")
@@ -59,7 +72,9 @@ def quality(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Qual
 
 
 def plot_reliability(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS) -> Any:
-    """A plot of accuracy against confidence: calibrated predictions have their bars on the diagonal.
+    """Draw accuracy against confidence, to see whether a model is over- or underconfident.
+
+    The bars of calibrated predictions end on the diagonal; below it a model is overconfident.
 
     Args:
         probabilities: shape (data, classes), or (data,) of the second of two classes.
@@ -71,6 +86,12 @@ def plot_reliability(probabilities: Tensor, labels: Tensor, *, bins: int = _BINS
 
     Raises:
         ValueError: for shapes that do not fit, or rows that are not probabilities.
+
+    Examples:
+        >>> probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+        >>> figure = cl.plot_reliability(probabilities, torch.tensor([0, 1, 1]))
+        >>> figure.axes[0].get_xlabel()
+        'confidence'
     """
     p, labels = _checked(probabilities, labels)
     confidence, predicted = p.max(1)

@@ -1,4 +1,4 @@
-"""``Samples``: collect weights in an ordinary training loop, and predict with them."""
+"""`Samples`: collect weights in an ordinary training loop, and predict with them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,18 +20,19 @@ __all__ = ["Samples"]
 
 
 class Samples:
-    """Samples of a model's weights, collected while an optimizer runs.
+    """Collect samples of a model's weights while an optimizer runs, and predict with all of them.
 
-    Call :meth:`collect` after every step of the optimizer. The first ``burn_in`` calls store nothing. After
-    them every k-th call stores the parameters and buffers, in memory on the CPU or, with a ``folder``, on
-    disk. On disk a sample is a safetensors file, which is written atomically: a kill loses at most the sample
-    being written. The replicas of :class:`~colangevin.Replicas` are parallel chains.
+    Choose it for predictions with uncertainty, or to look at weights over a run. Where the mean of the
+    weights is enough, `RunningMean` stores that alone. Call `collect` after every step of the optimizer. The
+    first `burn_in` calls store nothing. After them every k-th call stores the parameters and buffers, in
+    memory on the CPU or, with a `folder`, on disk. On disk a sample is a safetensors file, which is written
+    atomically: a kill loses at most the sample being written. The replicas of `Replicas` are parallel chains.
 
     One process at a time collects into a folder. It holds a lock, which the operating system releases when
-    the process ends. Other processes may :meth:`load` and read the samples meanwhile.
+    the process ends. Other processes may `load` and read the samples meanwhile.
 
-    Collecting does not stop at the ``limit``. When another sample would exceed the limit, every second stored
-    sample is deleted and :attr:`every` doubles. So the samples always span the whole run, evenly.
+    Collecting does not stop at the `limit`. When another sample would exceed the limit, every second stored
+    sample is deleted and `every` doubles. So the samples always span the whole run, evenly.
 
     Args:
         model: a module or replicas.
@@ -41,16 +42,19 @@ class Samples:
         limit: the most bytes that all samples may take; None for no limit.
 
     Raises:
-        SamplesError: when ``folder`` has samples already, when another process collects into it, or when
-            ``limit`` has no room for two samples.
+        SamplesError: when `folder` has samples already, when another process collects into it, or when
+            `limit` has no room for two samples.
         ValueError: for a number out of range.
 
-    >>> model = nn.Linear(2, 1)
-    >>> samples = Samples(model, every=2)
-    >>> [samples.collect() for _ in range(4)]
-    [False, True, False, True]
-    >>> samples.predict(torch.zeros(5, 2)).mean.shape
-    torch.Size([5, 1])
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> samples = cl.Samples(model, every=2)
+        >>> [samples.collect() for _ in range(4)]  # each after a step of the optimizer
+        [False, True, False, True]
+        >>> samples.predict(torch.zeros(5, 2)).mean.shape
+        torch.Size([5, 1])
+        >>> samples.draws("weight").shape  # chains, samples, and the weight's shape
+        torch.Size([1, 2, 1, 2])
     """
 
     def __init__(
@@ -82,9 +86,8 @@ class Samples:
         collecting into it. The samples are those that are there at this moment. If the other process thins
         them out later, reading a deleted sample raises an error; load anew then.
 
-        The first :meth:`collect` or :meth:`load_state_dict` takes the folder's lock and removes the files
-        that a kill has left. Calls are counted from the last sample, or from where :meth:`load_state_dict`
-        says.
+        The first `collect` or `load_state_dict` takes the folder's lock and removes the files that a kill has
+        left. Calls are counted from the last sample, or from where `load_state_dict` says.
 
         Args:
             folder: the one that the constructor was given.
@@ -137,7 +140,7 @@ class Samples:
         return stored
 
     def _go_on_with(self, every: int) -> None:
-        """Set :attr:`every`, and delete the samples that are not due under it."""
+        """Set `every`, and delete the samples that are not due under it."""
         # Write the new value before deleting: a kill in between then leaves too many samples, not too few.
         self._store.remember({**self._settings(), "every": every})
         self._turns.every = every
@@ -161,13 +164,13 @@ class Samples:
         return {"calls": self.calls, "every": self.every, **self._store.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go back to where :meth:`state_dict` was called. Samples taken since are deleted.
+        """Go back to where `state_dict` was called. Samples taken since are deleted.
 
-        If a folder was thinned out since, :attr:`every` stays as the folder has it: the deleted samples
-        cannot come back. An uninterrupted run thins them out too.
+        If a folder was thinned out since, `every` stays as the folder has it: the deleted samples cannot come
+        back. An uninterrupted run thins them out too.
 
         Args:
-            state_dict: what :meth:`state_dict` returned.
+            state_dict: what `state_dict` returned.
 
         Raises:
             SamplesError: when the state dict is not of these samples, or another process collects into the
@@ -186,7 +189,7 @@ class Samples:
 
     @property
     def calls(self) -> int:
-        """How often :meth:`collect` was called."""
+        """How often `collect` was called."""
         return self._turns.calls
 
     @property
@@ -234,7 +237,7 @@ class Samples:
         """A quantity of the weights for every sample, one sample in memory at a time.
 
         Args:
-            function: of one chain's weights by name. For replicas it runs under ``torch.func.vmap``.
+            function: of one chain's weights by name. For replicas it runs under `torch.func.vmap`.
 
         Returns:
             Its values, of shape (chains, samples, ...).
@@ -271,15 +274,15 @@ class Samples:
     ) -> Prediction:
         """The model's outputs for a batch, sample by sample and on average.
 
-        The model runs in evaluation mode. ``torch.func.vmap`` runs several samples at once, without a copy of
+        The model runs in evaluation mode. `torch.func.vmap` runs several samples at once, without a copy of
         the model. The outputs of all samples are held in memory, so split a long batch.
 
         Args:
             inputs: a batch.
-            transform: applied to the model's output before averaging: ``torch.nn.Softmax(-1)`` for the mean
-                of probabilities.
+            transform: applied to the model's output before averaging: `torch.nn.Softmax(-1)` for the mean of
+                probabilities.
             chunk: how many samples of each chain run at once; None chooses. With 1, a plain model runs
-                without ``torch.func.vmap``, which cannot run every model.
+                without `torch.func.vmap`, which cannot run every model.
 
         Returns:
             The predictions, on the device of the inputs.

@@ -10,13 +10,22 @@ __all__ = ["Annealing", "Constant", "Cosine", "Exponential", "Linear"]
 
 
 class Constant(Schedule):
-    """One factor for the first steps, then 1. With factor 0, train first and then sample.
+    r"""Train first and then sample: one factor for the first steps, then 1.
+
+    With factor 0 the first steps have no noise. A factor above 1 heats them instead.
 
     Args:
         optimizer: one of this library's.
         factor: of the first steps.
         steps: how many steps have that factor.
-        option: ``"temperature"`` or ``"friction"``.
+        option: `"temperature"` or `"friction"`.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> schedule = cl.schedules.Constant(optimizer, factor=0.0, steps=2)
+        >>> [schedule.factor(step) for step in range(4)]
+        [0.0, 0.0, 1.0, 1.0]
     """
 
     def __init__(
@@ -35,14 +44,25 @@ class Constant(Schedule):
 
 
 class Annealing(Schedule):
-    """From one factor to another in a number of steps, along the curve that a subclass gives.
+    """The base of schedules that go from one factor to another once: subclass it for a curve of your own.
+
+    Use `Linear`, `Cosine` or `Exponential` otherwise. After the last step the factor stays.
 
     Args:
         optimizer: one of this library's.
         steps: the number of steps after which the last factor is reached.
         end: the last factor.
         start: the first factor.
-        option: ``"temperature"`` or ``"friction"``.
+        option: `"temperature"` or `"friction"`.
+
+    Examples:
+        >>> class Halfway(cl.schedules.Annealing):
+        ...     def factor(self, step):
+        ...         return self.start if step < self.steps / 2 else self.end
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> [Halfway(optimizer, steps=4, end=0.0).factor(step) for step in range(4)]
+        [1.0, 1.0, 0.0, 0.0]
     """
 
     def __init__(
@@ -69,7 +89,18 @@ class Annealing(Schedule):
 
 
 class Linear(Annealing):
-    """Along a straight line; the arguments are those of :class:`Annealing`."""
+    r"""Anneal along a straight line: the simplest way to end a noisy run in a minimum.
+
+    With $x = \min(1, n / \mathrm{steps})$ the factor is $(1 - x)\,\mathrm{start} + x\,\mathrm{end}$. The
+    arguments are those of `Annealing`.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> schedule = cl.schedules.Linear(optimizer, steps=4, end=0.0)
+        >>> [schedule.factor(step) for step in range(6)]
+        [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    """
 
     def factor(self, step: int) -> float:
         x = self._progress(step)
@@ -77,7 +108,18 @@ class Linear(Annealing):
 
 
 class Cosine(Annealing):
-    """Along half a period of a cosine; the arguments are those of :class:`Annealing`."""
+    r"""Anneal along half a period of a cosine: slow at both ends, as `CosineAnnealingLR`.
+
+    With $x = (1 - \cos(\pi \min(1, n / \mathrm{steps}))) / 2$ the factor is
+    $(1 - x)\,\mathrm{start} + x\,\mathrm{end}$. The arguments are those of `Annealing`.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> schedule = cl.schedules.Cosine(optimizer, steps=4, end=0.0)
+        >>> [round(schedule.factor(step), 3) for step in range(5)]
+        [1.0, 0.854, 0.5, 0.146, 0.0]
+    """
 
     def factor(self, step: int) -> float:
         x = (1 - math.cos(math.pi * self._progress(step))) / 2
@@ -85,7 +127,18 @@ class Cosine(Annealing):
 
 
 class Exponential(Annealing):
-    """By the same ratio in every step; arguments as in :class:`Annealing`, with both factors above 0."""
+    r"""Anneal by the same ratio in every step: for temperatures that fall by orders of magnitude.
+
+    With $x = \min(1, n / \mathrm{steps})$ the factor is $\mathrm{start}^{1 - x}\,\mathrm{end}^x$. The
+    arguments are those of `Annealing`, with both factors above 0.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> schedule = cl.schedules.Exponential(optimizer, steps=2, end=0.01)
+        >>> [round(schedule.factor(step), 3) for step in range(4)]
+        [1.0, 0.1, 0.01, 0.01]
+    """
 
     def _check(self) -> None:
         super()._check()

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler
 
 from colangevin.dynamics.rates import largest
 from colangevin.errors import ConstraintError
@@ -13,25 +14,47 @@ from colangevin.optim.unwrap import unwrap
 __all__ = ["Schedule"]
 
 _OPTIONS = ("temperature", "friction")
+#: what torch keeps in a scheduler, and a state dict of ours does not
+_TORCH_S_OWN = ("optimizer", "_step_count", "_is_initial")
 
 
-class Schedule(ABC):
-    r"""A schedule of the temperature or the friction, as ``torch.optim.lr_scheduler`` has them for ``lr``.
+class Schedule(LRScheduler, ABC):
+    r"""The base of all schedules of temperature or friction: subclass it for a factor of your own.
 
-    In step n every group has the temperature :math:`\tau_0 f(n)`. The factor f is the same for all groups,
-    :math:`\tau_0` is the group's own. If the group's temperature is a tensor, with one entry or one for each
-    replica, it is written in place, so that a captured CUDA graph follows. Call :meth:`step` after the
-    optimizer's step. Schedulers of ``lr`` may run beside.
+    It is a `torch.optim.lr_scheduler.LRScheduler`, so that whatever asks for one takes it: Lightning,
+    Accelerate and torch's own `SequentialLR` and `ChainedScheduler`. It leaves `lr` alone. In step n every
+    group has the temperature $\tau_0 f(n)$. The factor f is the same for all groups, $\tau_0$ is the group's
+    own. If the group's temperature is a tensor, with one entry or one for each replica, it is written in
+    place, so that a captured CUDA graph follows. Call `step` after the optimizer's step. Schedulers of `lr`
+    may run beside.
 
     Args:
         optimizer: one of this library's, also in a wrapper such as Accelerate's.
-        option: ``"temperature"`` or ``"friction"``.
+        option: `"temperature"` or `"friction"`.
 
     Raises:
         ConstraintError: when the groups have no such option, or it is 0 in all of them.
         TypeError: when the optimizer is another library's.
+
+    Examples:
+        >>> class Waves(cl.schedules.Schedule):
+        ...     def factor(self, step):
+        ...         return 1.0 if step % 2 else 0.5
+        >>> weight = nn.Parameter(torch.zeros(3))
+        >>> optimizer = cl.CoLod([weight], lr=0.1, temperature=1.0)
+        >>> schedule = Waves(optimizer)
+        >>> schedule.get_last_value()
+        [0.5]
+        >>> isinstance(schedule, torch.optim.lr_scheduler.LRScheduler)
+        True
     """
 
+    optimizer: ConstrainedOptimizer
+    #: Accelerate adds to it while it accumulates gradients; nothing here reads it
+    _step_count: int = 1
+
+    # LRScheduler's constructor is not called. It would wrap optimizer.step to warn of calls in another order,
+    # and take a step. A schedule here has no order to enforce: every factor is a function of the step alone.
     def __init__(self, optimizer: ConstrainedOptimizer, option: str = "temperature") -> None:
         optimizer = unwrap(optimizer)
         if option not in _OPTIONS or option not in optimizer.defaults:
@@ -49,6 +72,8 @@ class Schedule(ABC):
                 "a factor of 1 stands for."
             )
         self._check()
+        for group in optimizer.param_groups:  # SequentialLR asks every scheduler for it
+            group.setdefault("initial_lr", _copied(group["lr"]))
         self._apply()
 
     @abstractmethod
@@ -56,28 +81,57 @@ class Schedule(ABC):
         """What the option is multiplied by in a step. The first step is 0."""
 
     def _check(self) -> None:
-        """Raise :class:`ConstraintError` when a number of the schedule is out of range."""
+        """Raise `ConstraintError` when a number of the schedule is out of range."""
         return
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]  # torch's argument 'epoch' is deprecated
         """Go to the next step."""
-        self.last_step += 1
+        self._update_lr()
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Go to the next step, or to a given one, which SequentialLR does at its milestones."""
+        self.last_step = self.last_step + 1 if epoch is None else epoch
         self._apply()
+
+    # ---- what a scheduler of torch has besides ---------------------------------------------------
+
+    @property
+    def last_epoch(self) -> int:
+        """What torch calls `last_step`. It is -1 while SequentialLR has not come to this schedule."""
+        return self.last_step
+
+    @last_epoch.setter
+    def last_epoch(self, step: int) -> None:
+        self.last_step = step
+
+    @property
+    def base_lrs(self) -> list[float | Tensor]:  # type: ignore[override]
+        """The learning rate that every group began with."""
+        return [_copied(group.get("initial_lr", group["lr"])) for group in self.optimizer.param_groups]
+
+    def get_lr(self) -> list[float | Tensor]:
+        """The learning rate of every group, which this schedule leaves alone."""
+        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float | Tensor]:
+        """The learning rate of every group, which this schedule leaves alone."""
+        return self.get_lr()
+
+    # ---- the option and the state ----------------------------------------------------------------
 
     def get_last_value(self) -> list[float | Tensor]:
         """The option of every group as the optimizer's next step will use it. Tensors are copies."""
-        values = [group[self.option] for group in self.optimizer.param_groups]
-        return [value.clone() if isinstance(value, Tensor) else value for value in values]
+        return [_copied(group[self.option]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, which has a state dict of its own."""
-        return {key: value for key, value in vars(self).items() if key != "optimizer"}
+        return {key: value for key, value in vars(self).items() if key not in _TORCH_S_OWN}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on where a schedule of the same kind was. Load the optimizer's state first.
 
         Args:
-            state_dict: what :meth:`state_dict` returned.
+            state_dict: what `state_dict` returned.
 
         Raises:
             ConstraintError: when the state dict is that of another kind of schedule or of another option.
@@ -92,12 +146,13 @@ class Schedule(ABC):
         self._apply()
 
     def _initial(self, group: dict[str, Any]) -> float | Tensor:
-        """The option at a factor of 1. The group keeps it under ``initial_...``, as torch does for ``lr``."""
-        key, value = f"initial_{self.option}", group[self.option]
-        initial: float | Tensor = group.setdefault(key, value.clone() if isinstance(value, Tensor) else value)
+        """The option at a factor of 1. The group keeps it under `initial_...`, as torch does for `lr`."""
+        initial: float | Tensor = group.setdefault(f"initial_{self.option}", _copied(group[self.option]))
         return initial
 
     def _apply(self) -> None:
+        if self.last_step < 0:
+            return
         factor = self.factor(self.last_step)
         for group in self.optimizer.param_groups:
             value = self._initial(group) * factor
@@ -105,6 +160,10 @@ class Schedule(ABC):
                 group[self.option].copy_(value)
             else:
                 group[self.option] = value
+
+
+def _copied(value: float | Tensor) -> float | Tensor:
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _words(state: dict[str, Any]) -> str:

@@ -8,24 +8,30 @@ __all__ = ["Cyclical"]
 
 
 class Cyclical(Schedule):
-    """Cycles that explore first and then sample at the full temperature.
+    """Sample several modes in one run: cycles that explore first and then sample at the full temperature.
 
-    With ``torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, cycle)`` beside it, this is the
+    With `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, cycle)` beside it, this is the
     cyclical method of Zhang et al. 2020, "Cyclical Stochastic Gradient MCMC for Bayesian Deep Learning".
-    Collect between the optimizer's step and the schedule's, while :attr:`sampling` is true::
-
-        optimizer.step()
-        if schedule.sampling:
-            samples.collect()
-        schedule.step()
+    Collect between the optimizer's step and the schedule's, while `sampling` is true.
 
     Args:
         optimizer: one of this library's.
         cycle: steps in a cycle.
         explore: share of a cycle that explores.
         factor: of the temperature while exploring. With 0 the weights descend, above 1 they are heated.
-        settle: steps at the full temperature before :attr:`sampling` becomes true.
-        option: ``"temperature"`` or ``"friction"``.
+        settle: steps at the full temperature before `sampling` becomes true.
+        option: `"temperature"` or `"friction"`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = cl.CoLod(model.named_parameters(), lr=0.1, temperature=1.0)
+        >>> schedule, samples = cl.schedules.Cyclical(optimizer, cycle=5), cl.Samples(model)
+        >>> for _ in range(10):
+        ...     optimizer.step()
+        ...     stored = schedule.sampling and samples.collect()
+        ...     schedule.step()
+        >>> len(samples)
+        2
     """
 
     def __init__(
@@ -66,5 +72,5 @@ class Cyclical(Schedule):
 
     @property
     def sampling(self) -> bool:
-        """Whether to collect after the optimizer's step. Read it before :meth:`step` is called."""
+        """Whether to collect after the optimizer's step. Read it before `step` is called."""
         return self.last_step % self.cycle >= self._exploring + self.settle

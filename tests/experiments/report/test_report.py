@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-import torch
 
 from colangevin.experiments import report
 from colangevin.experiments.catalogue.claims import Claim
@@ -15,30 +14,10 @@ from colangevin.experiments.judging.verdicts import judge
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.disk import StoreError
-from colangevin.experiments.storage.folder import Folder
-from colangevin.experiments.training import runner
-from tests.experiments.browser import PROBE_END, PROBE_START, browse
-from tests.experiments.conftest import Nobody
-from tests.experiments.small_run import run_all
-from tests.experiments.tiny import experiment, networks
-
-CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Results of two experiments, one with two parts and six runs, and their report."""
-    plain = experiment(name="two-turn", title="plain", plane="nothing", claims=(experiment().claims[0],))
-    out = tmp_path_factory.mktemp("results")
-    for what in (experiment(parts=2, runs=6), plain):
-        run_all(out, what, picture=20, command=["colangevin", "run", what.name, "--out", "a & b"])
-    assert report.write(out) == out / "report.html"
-    return out
 
 
 def test_every_claim_has_numbers_interval_and_verdict(folder):
-    two_parts = load(folder)[1]
-    table = tables.claims(two_parts)
+    table = tables.claims(load(folder)[1])
     assert [row[0] for row in table.rows] == ["Figure 4", "Table 1"]
     for row in table.rows:
         assert row[-1].split(" (")[0] in ("holds", "does not hold", "undecided")
@@ -46,7 +25,7 @@ def test_every_claim_has_numbers_interval_and_verdict(folder):
     accuracy, curvature = table.rows
     assert accuracy[2] == "9 %"
     assert "runs: 6" in accuracy[3]
-    assert curvature[1] == "Less curved. [part 2]"
+    assert curvature[1] == "Less curved. [3 hidden layers]"
     assert curvature[4].startswith("× ")
 
 
@@ -78,7 +57,7 @@ def test_markdown_has_tables_commands_and_figures(folder):
     assert "Claims tested: 3. They hold: " in text
     for name in re.findall(r"\(figures/(.+?)\)", text):
         assert (folder / "figures" / name).is_file()
-    assert len(re.findall(r"^\| o-CoLod τ \|", text, re.MULTILINE)) == 3
+    assert len(re.findall(r"^\| o-CoLod τ \|", text, re.MULTILINE)) == 4
 
 
 def test_figures_are_svg_and_the_same_every_time(folder):
@@ -126,10 +105,10 @@ def test_the_page_needs_nothing_else(folder):
 
 def test_parts_that_are_missing_are_said_to_be(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
-    (tmp_path / "copy" / "four-turn" / "part-2.json").unlink()
-    assert load(tmp_path / "copy")[1].missing == ["part 2"]
+    (tmp_path / "copy" / "four-turn" / "3-hidden-layers.json").unlink()
+    assert load(tmp_path / "copy")[1].missing == ["3 hidden layers"]
     report.write(tmp_path / "copy")
-    assert "not complete: part 2" in (tmp_path / "copy" / "report.md").read_text()
+    assert "not complete: 3 hidden layers" in (tmp_path / "copy" / "report.md").read_text()
 
 
 def test_an_empty_folder_is_refused(tmp_path):
@@ -143,89 +122,6 @@ def test_results_of_another_format_are_refused(folder, tmp_path):
     path.write_text(path.read_text().replace('"format": 1', '"format": 7'))
     with pytest.raises(StoreError, match="has format 7"):
         report.write(tmp_path / "copy")
-
-
-# What a reader would do: wait for the plots, use every kind of control, look at what changed.
-PROBE = (
-    PROBE_START
-    + """
-  for (const id of ["four-turn-parts", "four-turn-curves", "four-turn-runs", "four-turn-boundary-0",
-                    "four-turn-gradients", "two-turn-curves"]) {
-    await wait(id, () => get(id)?.data);
-  }
-  const curves = get("four-turn-curves"), card = curves.closest(".card");
-  const [curve, band] = card.querySelectorAll("select"), log = card.querySelector("input");
-  seen.traces = curves.data.length;
-  seen.title = curves.layout.yaxis.title.text;
-  use(band, (c) => { c.selectedIndex = 2; });
-  seen.tracesWithoutBand = curves.data.length;
-  const toggle = card.querySelector(".legend button");
-  toggle.click();
-  seen.tracesWithoutMethod = curves.data.length;
-  seen.tracesElsewhere = get("four-turn-runs").data.length;
-  toggle.click();
-  seen.tracesAgain = curves.data.length;
-  use(curve, (c) => { c.selectedIndex = 1; });
-  seen.otherTitle = curves.layout.yaxis.title.text;
-  use(log, (c) => { c.checked = true; });
-  seen.log = curves.layout.yaxis.type;
-  const left = get("four-turn-boundary-0");
-  await wait("picture", () => left.data[0].z.length);
-  seen.rows = left.data[0].z.length;
-  const first = JSON.stringify(left.data[0].z);
-  const slider = left.closest(".card").querySelector("input[type=range]");
-  slider.value = 3;
-  slider.dispatchEvent(new Event("input"));
-  seen.runChanges = JSON.stringify(left.data[0].z) !== first;
-  const method = left.parentElement.querySelector("select");
-  const third = JSON.stringify(left.data[0].z);
-  use(method, (c) => { c.selectedIndex = 4; });
-  seen.methodChanges = JSON.stringify(left.data[0].z) !== third;
-  const part = document.querySelector("select[aria-label=setting]");
-  const before = JSON.stringify(curves.data[0].y);
-  use(part, (c) => { c.selectedIndex = 1; });
-  seen.partChanges = JSON.stringify(curves.data[0].y) !== before;
-  const paper = getComputedStyle(document.body).backgroundColor, ink = curves.layout.font.color;
-  get("theme").click();
-  seen.themeChanges = getComputedStyle(document.body).backgroundColor !== paper;
-  seen.plotThemeChanges = curves.layout.font.color !== ink;
-  seen.wide = document.documentElement.scrollWidth > window.innerWidth;
-"""
-    + PROBE_END
-)
-
-
-@pytest.mark.parametrize("width", [1200, 500])  # chromium lays out no narrower window
-def test_the_page_works_in_a_browser(folder, tmp_path, width):
-    assert browse(folder / "report.html", PROBE, tmp_path, width) == {
-        "traces": 16,
-        "tracesWithoutBand": 8,
-        "tracesWithoutMethod": 7,
-        "tracesElsewhere": 7,
-        "tracesAgain": 8,
-        "title": "test accuracy, %",
-        "otherTitle": "test loss",
-        "log": "log",
-        "rows": 20,
-        "runChanges": True,
-        "methodChanges": True,
-        "partChanges": True,
-        "themeChanges": True,
-        "plotThemeChanges": True,
-        "wide": False,
-    }
-
-
-@pytest.fixture
-def unfinished(tmp_path, small_data):
-    """Networks of which some runs are missing, and their report."""
-    what = networks()
-    stored = Folder(tmp_path, what.name)
-    stored.open(what, CPU, ["colangevin", "run", what.name], resume=False)
-    for only in ("pictures: *, run 1", "*: SGD-m, run 2", "words: c-CoLud, run 2"):
-        assert runner.run(what, stored, CPU, Nobody(), lambda: False, only)
-    report.write(tmp_path)
-    return tmp_path
 
 
 def test_runs_that_are_missing_are_left_out_and_counted(unfinished):
@@ -258,54 +154,3 @@ def test_networks_have_curves_and_singular_values_on_the_page(unfinished):
     assert largest[0][1] > smallest[0][1]
     drawn = {path.name for path in (unfinished / "figures").iterdir()}
     assert {"resnet34.pictures.curves.svg", "resnet34.words.spectra.svg", "resnet34.parts.svg"} <= drawn
-
-
-def test_a_method_without_a_run_has_no_verdict_and_no_button(tmp_path, small_data):
-    what = networks()
-    stored = Folder(tmp_path, what.name)
-    stored.open(what, CPU, ["colangevin"], resume=False)
-    assert runner.run(what, stored, CPU, Nobody(), lambda: False, "*: SGD-m, run 1")
-    assert load(tmp_path)[0].findings == []
-    report.write(tmp_path)
-    assert browse(tmp_path / "report.html", BUTTONS, tmp_path, 1200) == {"buttons": ["SGD-m"]}
-
-
-BUTTONS = (
-    PROBE_START
-    + """
-  await wait("curves", () => get("resnet34-curves")?.data);
-  const buttons = [...get("resnet34-curves").closest(".card").querySelectorAll(".legend button")];
-  seen.buttons = buttons.filter((button) => button.offsetParent).map((button) => button.textContent);
-"""
-    + PROBE_END
-)
-NETWORKS = (
-    PROBE_START
-    + """
-  for (const id of ["parts", "curves", "runs", "spectra"]) await wait(id, () => get("resnet34-" + id)?.data);
-  const spectra = get("resnet34-spectra"), curves = get("resnet34-curves");
-  const names = (div) => [...div.closest(".card").querySelectorAll("select")][0];
-  seen.curves = names(curves).length;
-  seen.layers = spectra.data[0].x.length;
-  const smallest = JSON.stringify(spectra.data[0].y);
-  use(names(spectra), (c) => { c.selectedIndex = 2; });
-  seen.quantileChanges = JSON.stringify(spectra.data[0].y) !== smallest;
-  use(document.querySelector("select[aria-label=setting]"), (c) => { c.selectedIndex = 1; });
-  seen.linesOfWords = curves.data.filter((trace) => trace.fill !== "toself").length;
-  seen.wordLayers = spectra.data[0].x.length;
-  seen.wide = document.documentElement.scrollWidth > window.innerWidth;
-"""
-    + PROBE_END
-)
-
-
-def test_the_page_of_unfinished_networks_works_in_a_browser(unfinished, tmp_path):
-    seen = browse(unfinished / "report.html", NETWORKS, tmp_path, 1200)
-    assert seen == {
-        "curves": 6,
-        "layers": 37,
-        "quantileChanges": True,
-        "linesOfWords": 2,
-        "wordLayers": 10,
-        "wide": False,
-    }

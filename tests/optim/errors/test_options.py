@@ -102,6 +102,15 @@ def test_momentum(momentum: object) -> None:
         cl.ConstrainedSGD([parameter(1.0)], 0.1, momentum=momentum)
 
 
+@pytest.mark.parametrize(("option", "value"), [("dampening", 0.5), ("nesterov", True)])
+def test_momenta_of_sgd_that_are_not_classical(option: str, value: object) -> None:
+    rule = "constrained dynamics has SGD's classical momentum alone."
+    with pytest.raises(cl.ConstraintError, match=words(f"{option}={value} in ConstrainedSGD: {rule}")):
+        cl.ConstrainedSGD([parameter(1.0)], 0.1, 0.9, **{option: value})
+    with pytest.raises(cl.ConstraintError, match=words(f"{option}={value} in param_groups[0]: {rule}")):
+        cl.ConstrainedSGD([{"params": [parameter(1.0)], option: value}], 0.1, 0.9)
+
+
 @pytest.mark.parametrize("seed", [1.5, "7", True])
 def test_seed(seed: object) -> None:
     with pytest.raises(cl.ConstraintError, match=re.escape(f"seed={seed!r}")):

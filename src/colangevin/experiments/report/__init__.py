@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from colangevin.experiments.report import figures, page
+from colangevin.experiments.report.in_short import headline
 from colangevin.experiments.report.markdown import markdown
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.disk import StoreError, write_atomically
 
-__all__ = ["write"]
+__all__ = ["headlines", "write"]
 
 
 def write(folder: Path) -> Path:
@@ -31,6 +32,11 @@ def write(folder: Path) -> Path:
     path = folder / "report.html"
     write_atomically(path, page.html(results, folder).encode())
     return path
+
+
+def headlines(folder: Path) -> list[str]:
+    """What every experiment of a folder came to, each in two lines."""
+    return list(map(headline, load(folder)))
 
 
 def _figures_folder(folder: Path) -> Path:

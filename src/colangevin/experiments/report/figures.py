@@ -1,7 +1,6 @@
 """The figures of a report as SVG."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -10,15 +9,15 @@ from matplotlib.figure import Figure
 
 from colangevin.experiments.judging.curves import CURVES
 from colangevin.experiments.judging.summaries import over_runs, readable
-from colangevin.experiments.report.drawing import COLOURS, STYLE, colour, legend, plain, svg
+from colangevin.experiments.report.colours import look
+from colangevin.experiments.report.drawing import STYLE, band, legend, line, logarithmic, plain, point, svg
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.plane_figures import boundaries, curvature, gradients
-from colangevin.experiments.report.results import Result
-from colangevin.experiments.report.spectra import quantiles
+from colangevin.experiments.report.results import Result, Subject
+from colangevin.experiments.report.settings import scale
+from colangevin.experiments.report.spectra import named, quantiles
 
-__all__ = ["draw"]
-
-_MOST_BANDS = 6
+__all__ = ["across", "draw"]
 
 
 def draw(results: Sequence[Result]) -> dict[str, bytes]:
@@ -35,12 +34,12 @@ def draw(results: Sequence[Result]) -> dict[str, bytes]:
         for result in results:
             name = result.experiment.name
             if len(result.parts) > 1:
-                drawn[f"{name}.parts.svg"] = svg(_across(result))
+                drawn[f"{name}.parts.svg"] = svg(_parts(result))
             for each in result.parts:
                 stem = f"{name}.{each.part.slug}"
-                drawn[f"{stem}.curves.svg"] = svg(_curves(each))
+                drawn[f"{stem}.curves.svg"] = svg(_curves(each, result.subject))
                 if "singular_values" in each.arrays:
-                    drawn[f"{stem}.spectra.svg"] = svg(_spectra(each))
+                    drawn[f"{stem}.spectra.svg"] = svg(_spectra(each, result.subject))
                 if "picture" in each.arrays:
                     drawn[f"{stem}.boundaries.svg"] = svg(boundaries(each))
                 if "gradient_mean" in each.arrays:
@@ -49,79 +48,96 @@ def draw(results: Sequence[Result]) -> dict[str, bytes]:
     return drawn
 
 
-def _line(axes: Axes, x: Any, mean: Any, std: Any | None, number: int, label: str) -> None:
-    dash = ("-", "--", ":")[number // len(COLOURS) % 3]
-    axes.plot(x, mean, dash, color=colour(number), label=label, linewidth=1.2)
-    if std is not None:
-        axes.fill_between(x, mean - std, mean + std, color=colour(number), alpha=0.15, linewidth=0)
-
-
-def _curves(each: PartResult) -> Figure:
-    """Loss and accuracy over training, mean and, where methods are few, standard deviation over runs."""
+def _curves(each: PartResult, subject: Subject) -> Figure:
+    """Loss and accuracy over training: means over runs, and the deviation of the method in question."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     panels = ("train_loss", "test_loss", "test_accuracy")
     if "validation_loss" in each.arrays:
         panels = ("train_loss", "validation_loss", "test_loss")
+    epochs = each.arrays["epochs"]
     for axes, name in zip(figure.subplots(1, 3), panels, strict=True):
-        title, scale = CURVES[name]
-        mean, std = over_runs(scale * each.arrays[name].astype(float))
+        title, factor = CURVES[name]
+        mean, std = over_runs(factor * each.arrays[name].astype(float))
         for number, method in enumerate(each.methods):
             runs = each.done[number].sum()
             if runs:
-                # No band on a logarithmic axis, where it may reach below 0; none for one run, which has no
-                # deviation; none among many methods, whose bands hide each other.
-                banded = name != "train_loss" and runs > 1 and len(each.methods) <= _MOST_BANDS
-                band = std[:, number] if banded else None
-                _line(axes, each.arrays["epochs"], mean[:, number], band, number, plain(method))
+                axes.plot(epochs, mean[:, number], linewidth=1.3, **line(method))
+            # No band on a logarithmic axis, where it may reach below 0, and none for one run, which has no
+            # deviation. One band at a time: several hide each other.
+            if number == subject.method and runs > 1 and name != "train_loss":
+                middle, half = mean[:, number], std[:, number]
+                band(axes, epochs, np.maximum(0, middle - half), middle + half, method)
         axes.set(xlabel="epochs", title=title)
         if name == "train_loss":
-            axes.set_yscale("log")
+            logarithmic(axes, mean)
         elif name.endswith("loss"):
             axes.set_ylim(readable(mean))
     legend(figure)
     return figure
 
 
-def _spectra(each: PartResult) -> Figure:
-    """Singular values of every weight in the end: the median between the smallest and the largest."""
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+def _spectra(each: PartResult, subject: Subject) -> Figure:
+    """Singular values of every weight in the end: medians, and the range of the method in question."""
+    figure = Figure(figsize=(10, 4.4), layout="constrained")
     axes = figure.subplots()
     low, middle, high = quantiles(each.arrays["singular_values"])
-    x = np.arange(len(each.layers))
-    for number, method in enumerate(each.methods):
-        if each.done[number].any():
-            axes.plot(x, middle[number], color=colour(number), label=plain(method), linewidth=1.2)
-            axes.fill_between(x, low[number], high[number], color=colour(number), alpha=0.12, linewidth=0)
-    axes.set_yscale("log")
-    axes.set_xticks(x, list(map(plain, each.layers)), rotation=90, fontsize=5)
-    axes.set(title="singular values: median, smallest to largest")
+    places = np.arange(len(each.layers))
+    ran = [number for number in range(len(each.methods)) if each.done[number].any()]
+    axes.axhline(1, color="#888888", linewidth=0.6)
+    for turn, number in enumerate(ran):
+        method = each.methods[number]
+        x = places + 0.7 * ((turn + 0.5) / len(ran) - 0.5)
+        drawn = {**line(method), **point(method), "linestyle": "none"}
+        axes.plot(x, middle[number], markersize=3.5, **drawn)
+        if number == subject.method:
+            axes.vlines(x, low[number], high[number], color=look(method).colour, linewidth=1.2)
+    shown = named(each.layers, 13)
+    axes.set_xticks(
+        places[shown], [plain(each.layers[k].removesuffix(".weight")) for k in shown], fontsize=7.5
+    )
+    axes.tick_params(axis="x", labelrotation=35)
+    for label in axes.get_xticklabels():
+        label.set(horizontalalignment="right", rotation_mode="anchor")
+    logarithmic(axes, np.stack([low, middle, high]))
+    range_of = f"; bars from the smallest to the largest: {each.methods[subject.method]}"
+    axes.set(
+        title=plain("medians of the singular values in the end" + range_of * (subject.method in ran)),
+        xlabel=f"weights from input to output{', some of them named' * (len(shown) < len(places))}",
+        ylabel="singular value, logarithmic scale",
+    )
     legend(figure)
     return figure
 
 
-def _across(result: Result) -> Figure:
-    """What counts most in the end, part by part."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    names = [plain(each.part.name) for each in result.parts]
-    first = result.parts[0]
-    losses = all("lowest validation loss" in each.values for each in result.parts)
-    measure = "lowest validation loss" if losses else "test accuracy"
-    for number, method in enumerate(first.methods):
-        runs = np.stack([each.values[measure][number] for each in result.parts])
-        mean, std = over_runs(runs)
-        shift = 0.03 * (number - len(first.methods) / 2)
-        axes.errorbar(
-            np.arange(len(names)) + shift,
-            mean,
-            std,
-            color=colour(number),
-            label=plain(method),
-            marker="o",
-            markersize=3,
-            linewidth=1,
-        )
-    axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
-    axes.set(ylabel=f"{measure}, %" if measure.endswith("accuracy") else measure)
+def _parts(result: Result) -> Figure:
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    across(figure.subplots(), result)
     legend(figure)
     return figure
+
+
+def across(axes: Axes, result: Result) -> None:
+    """What counts most in the end, part by part: means and standard deviations over runs.
+
+    Parts on a scale are joined by lines; between categories there is none.
+
+    Args:
+        axes: to draw on.
+        result: of an experiment with several parts.
+    """
+    names = [each.part.name for each in result.parts]
+    found, measure, methods = scale(names), result.subject.measure, result.parts[0].methods
+    places = np.array(found.numbers if found else range(len(names)), dtype=float)
+    closest = np.diff(np.sort(places)).min()
+    width = closest * (0.15 if found else 0.7)  # of the methods side by side, so that their bars stay apart
+    for number, method in enumerate(methods):
+        mean, std = over_runs(np.stack([each.values[measure][number] for each in result.parts]))
+        shift = width * ((number + 0.5) / len(methods) - 0.5)
+        drawn = {**line(method), **point(method), **({} if found else {"linestyle": "none"})}
+        axes.errorbar(places + shift, mean, std, markersize=4, linewidth=1.3, elinewidth=0.9, **drawn)
+    if found:
+        axes.set_xticks(places)
+        axes.set_xlabel(plain(found.label))
+    else:
+        axes.set_xticks(places, list(map(plain, names)), rotation=20, ha="right", rotation_mode="anchor")
+    axes.set_ylabel(f"{measure}, %" if measure.endswith("accuracy") else measure)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+from colangevin.experiments.report.in_short import Row, in_short
 from colangevin.experiments.report.results import Result
 from colangevin.experiments.report.tables import METHOD, Table, claims, facts, numbers, summary_line
 
@@ -12,19 +13,35 @@ __all__ = ["markdown"]
 
 def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
     """The report as Markdown."""
-    lines = ["# Results", "", summary_line(results), "", METHOD]
+    lines = ["# Results", "", "## In short", "", summary_line(results), ""]
+    lines += [_short(row) for row in in_short(results)]
+    lines += ["", "## How a claim is tested", "", METHOD]
     for result in results:
         experiment = result.experiment
         about = f"{', '.join(experiment.covers)}. {_plain(experiment.about)}"
         lines += ["", f"## {_plain(experiment.title)}", "", about, ""]
-        lines += [f"- {name}: {_plain(text)}" for name, text in facts(result)]
-        lines += ["", *_code(result.run.command), "", *_lines(claims(result))]
+        mine = [name for name in pictures if name.startswith(f"{experiment.name}.")]
+        mine.sort(key=lambda name: not name.endswith(f".{result.best_picture}.svg"))  # the best is first
+        lines += [_picture(name) for name in mine[:1]]
+        lines += ["", *_lines(claims(result))]
         for each in result.parts:
             lines += ["", f"### {_plain(each.part.name)}", "", *_lines(numbers(result, each))]
-        mine = [name for name in pictures if name.startswith(f"{experiment.name}.")]
-        for name in mine:
-            lines += ["", f"![{name.removesuffix('.svg')}](figures/{name})"]
+        for name in mine[1:]:
+            lines += ["", _picture(name)]
+        lines += ["", *(f"- {name}: {_plain(text)}" for name, text in facts(result))]
+        lines += ["", *_code(result.run.command)]
     return "\n".join(lines) + "\n"
+
+
+def _short(row: Row) -> str:
+    """A finding as an item of a list."""
+    where = f" ({row.settings})" if row.settings else ""
+    why = f"; {row.why}" if row.why else ""
+    return f"- {row.verdict}: {_plain(row.claim + where)} {_plain(row.numbers + why)}. {_plain(row.title)}."
+
+
+def _picture(name: str) -> str:
+    return f"![{name.removesuffix('.svg')}](figures/{name})"
 
 
 def _lines(table: Table) -> list[str]:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
 from colangevin.experiments.report import tables
+from colangevin.experiments.report.in_short import Row, in_short
 from colangevin.experiments.report.plot_data import plot_data
 from colangevin.experiments.report.results import Result
 from colangevin.experiments.storage.disk import as_utf8
@@ -18,6 +20,9 @@ from colangevin.experiments.storage.disk import as_utf8
 __all__ = ["html"]
 
 _CLASSES = {"holds": "holds", "does not hold": "fails"}
+_SCRIPTS = ("helpers.js", "plots.js", "cards.js", "plane_cards.js", "page.js")
+# A longer table of claims is folded.
+_MOST_CLAIMS = 8
 
 
 def html(results: Sequence[Result], folder: Path) -> str:
@@ -30,8 +35,8 @@ def html(results: Sequence[Result], folder: Path) -> str:
     Returns:
         A whole HTML document.
     """
-    own = files(__package__)
-    style, script = (own.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    own = files(__package__).joinpath("web")
+    style, *scripts = (own.joinpath(name).read_text(encoding="utf-8") for name in ("style.css", *_SCRIPTS))
     data = json.dumps(plot_data(results), separators=(",", ":"), ensure_ascii=False)
     return f"""<!doctype html>
 <html lang="en">
@@ -46,16 +51,22 @@ def html(results: Sequence[Result], folder: Path) -> str:
 <header>
 <div class="top"><h1>Weight-constrained training: the paper's claims, tested</h1>
 <button id="theme">dark</button></div>
-<p>{escape(tables.summary_line(results))}</p>
 <p class="soft">Leimkuhler, Vlaar, Pouchon and Storkey, <em>Better Training using Weight-Constrained
-Stochastic Dynamics</em>, ICML 2021. {escape(tables.METHOD)}</p>
-<nav><ul>{"".join(map(_link, results))}</ul></nav>
+Stochastic Dynamics</em>, ICML 2021.</p>
+<section id="in-short">
+<h2>In short</h2>
+<p>{escape(tables.summary_line(results))} Below is, of every group of experiments, the first claim that
+holds, the first that does not, and the first that is undecided.</p>
+{_short(in_short(results))}
+<details><summary>How a claim is tested</summary><p>{escape(tables.METHOD)}</p></details>
+</section>
+<nav aria-label="experiments"><h2>Experiments</h2><ul>{"".join(map(_link, results))}</ul></nav>
 </header>
 <main>{"".join(map(_section, results))}</main>
 <footer>This page: <code>colangevin report {escape(as_utf8(folder))}</code></footer>
 <script type="text/plain" id="plotly">{_packed(get_plotlyjs())}</script>
 <script type="text/plain" id="data">{_packed(data)}</script>
-<script>{script}</script>
+<script>{"".join(scripts)}</script>
 </body>
 </html>
 """
@@ -75,6 +86,25 @@ def _chips(result: Result) -> str:
     return "".join(f'<span class="chip">{escape(each)}</span>' for each in result.experiment.covers)
 
 
+def _short(rows: Sequence[Row]) -> str:
+    """Findings in rows, under the titles of their groups."""
+    parts = []
+    for title, group in groupby(rows, lambda row: row.group):
+        parts.append(f"<h3>{escape(title)}</h3><ul>")
+        for row in group:
+            where = f" ({row.settings})" if row.settings else ""
+            why = f"; {row.why}" if row.why else ""
+            other = f". Experiment: {row.title}" if row.title != row.group else ""
+            kind = _CLASSES.get(row.verdict, "open")
+            parts.append(
+                f'<li><a class="verdict {kind}" href="#{escape(row.experiment)}">'
+                f"{escape(row.verdict)}</a><div>{escape(row.claim + where)}"
+                f'<div class="soft">{escape(row.numbers + why + other)}</div></div></li>'
+            )
+        parts.append("</ul>")
+    return f'<div class="short">{"".join(parts)}</div>'
+
+
 def _section(result: Result) -> str:
     experiment = result.experiment
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in tables.facts(result))
@@ -89,15 +119,19 @@ def _section(result: Result) -> str:
 <h2>{escape(experiment.title)}</h2>
 <div class="controls">{_chips(result)}</div>
 <p>{escape(experiment.about)}</p>
-<dl>{facts}</dl>
-<pre>{escape(result.run.command)}</pre>
-{_claims(tables.claims(result))}
+<div data-best="{escape(experiment.name)}"></div>
+{_claims(result)}
 <div data-plots="{escape(experiment.name)}"></div>
 {measured}
+<dl>{facts}</dl>
+<pre>{escape(result.run.command)}</pre>
 </section>"""
 
 
-def _claims(table: tables.Table) -> str:
+def _claims(result: Result) -> str:
+    table = tables.claims(result)
+    if not table.rows:
+        return ""
     rows = []
     for row in table.rows:
         word, bracket, why = row[-1].partition(" (")
@@ -113,7 +147,9 @@ def _claims(table: tables.Table) -> str:
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
-    return _table("claims", head, "".join(rows))
+    shown = " open" if len(rows) <= _MOST_CLAIMS else ""
+    summary = escape(tables.summary_line([result]))
+    return f"<details{shown}><summary>{summary}</summary>{_table('claims', head, ''.join(rows))}</details>"
 
 
 def _numbers(table: tables.Table) -> str:

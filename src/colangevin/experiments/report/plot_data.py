@@ -1,6 +1,7 @@
-"""The data behind the plots of a report's page, as JSON takes them; ``page.js`` draws them."""
+"""The data behind the plots of a report's page, as JSON takes them; the scripts in ``web`` draw them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from colangevin.experiments.catalogue.measures import MEASURES
 from colangevin.experiments.judging.curves import CURVES
 from colangevin.experiments.judging.plane import EDGES, LEVELS
 from colangevin.experiments.judging.summaries import over_runs, readable
-from colangevin.experiments.report.drawing import COLOURS
+from colangevin.experiments.report.colours import PLANE, look
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.results import Result
+from colangevin.experiments.report.settings import scale
 from colangevin.experiments.report.spectra import QUANTILES, quantiles
 
 __all__ = ["plot_data"]
@@ -23,15 +25,23 @@ _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)[:LEVELS]  # one for each 
 def plot_data(results: Sequence[Result]) -> dict[str, Any]:
     """Everything that the plots show, by experiment and part."""
     return {
-        "colours": COLOURS,
+        "plane": {theme: asdict(colours) for theme, colours in PLANE.items()},
         "levels": LEVELS,
         "curves": [[name, *shown] for name, shown in CURVES.items()],
         "quantiles": QUANTILES,
         "measures": {name: {"unit": m.unit, "decades": m.decades} for name, m in MEASURES.items()},
-        "experiments": [
-            {"name": result.experiment.name, "parts": [_part(each) for each in result.parts]}
-            for result in results
-        ],
+        "experiments": list(map(_experiment, results)),
+    }
+
+
+def _experiment(result: Result) -> dict[str, Any]:
+    found = scale([each.part.name for each in result.parts])
+    return {
+        "name": result.experiment.name,
+        "best": result.best_picture,
+        "subject": result.subject._asdict(),
+        "scale": found and found._asdict(),
+        "parts": [_part(each) for each in result.parts],
     }
 
 
@@ -46,6 +56,7 @@ def _part(each: PartResult) -> dict[str, Any]:
     part: dict[str, Any] = {
         "name": each.part.name,
         "methods": each.methods,
+        "looks": [look(method)._asdict() for method in each.methods],
         "runs": arrays["test_loss"].shape[2],
         "epochs": arrays["epochs"].tolist(),
         "curves": curves,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from colangevin.experiments.catalogue import index
 from colangevin.experiments.catalogue.experiment import Experiment
@@ -14,7 +15,29 @@ from colangevin.experiments.storage.disk import StoreError
 from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.storage.record import Record
 
-__all__ = ["Result", "load"]
+__all__ = ["Picture", "Result", "Subject", "load"]
+
+
+Picture = Literal["parts", "boundaries", "gradients", "runs", "curves"]
+
+# More curves in one plot cannot be told apart.
+_MOST_CURVES = 10
+
+
+class Subject(NamedTuple):
+    """What an experiment is about.
+
+    Attributes:
+        part: its place among the parts there are.
+        method: its place among the methods.
+        baseline: the place of the first it is compared with.
+        measure: what is compared.
+    """
+
+    part: int
+    method: int
+    baseline: int
+    measure: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +67,37 @@ class Result:
                 if each.part.name == name and claim.method in ran and ran & set(claim.baselines):
                     found.append(judge(claim, each.methods, each.values))
         return found
+
+    @cached_property
+    def subject(self) -> Subject:
+        """What plots open on: what the first claim of which there are runs is about."""
+        for claim in self.experiment.claims:
+            part = self.experiment.part(claim.part)
+            names = [method.name for method in part.methods]
+            for number, each in enumerate(self.parts):
+                ran = [place for place in range(len(names)) if each.done[place].any()]
+                baselines = [place for place in map(names.index, claim.baselines) if place in ran]
+                method = names.index(claim.method)
+                if each.part == part and method in ran and baselines and self._has(claim.measure):
+                    return Subject(number, method, baselines[0], claim.measure)
+        ran = [place for place, done in enumerate(self.parts[0].done) if done.any()]
+        losses = "lowest validation loss"
+        return Subject(0, ran[-1], ran[0], losses if self._has(losses) else "test accuracy")
+
+    def _has(self, measure: str) -> bool:
+        return all(measure in each.values for each in self.parts)
+
+    @property
+    def best_picture(self) -> Picture:
+        """The kind of picture that shows the first claim best."""
+        if len(self.parts) > 1:
+            return "parts"
+        first, measure = self.parts[0], self.subject.measure
+        if measure == "sharpest transition" and "gradient_mean" in first.arrays:
+            return "gradients"
+        if measure == "time per step" or len(first.methods) > _MOST_CURVES:
+            return "runs"
+        return "boundaries" if "picture" in first.arrays else "curves"
 
     def reported(self, part: Part | NetworkPart, method: str, measure: str) -> str:
         """The paper's number; empty when it prints none."""

@@ -1,11 +1,12 @@
 """Singular values of a network's weights, summed up."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["QUANTILES", "quantiles"]
+__all__ = ["QUANTILES", "named", "quantiles"]
 
 QUANTILES = ("smallest", "median", "largest")
 
@@ -29,3 +30,17 @@ def quantiles(values: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(divide="ignore", invalid="ignore"):
         means: NDArray[Any] = np.nansum(runs, axis=2) / seen
     return means
+
+
+def named(layers: Sequence[str], most: int) -> list[int]:
+    """Which weights an axis names: evenly spaced ones, the first among them, so that names stay apart.
+
+    Args:
+        layers: names of all weights.
+        most: that there is room for.
+
+    Returns:
+        Their places.
+    """
+    step = -(-len(layers) // most)
+    return list(range(0, len(layers), step))

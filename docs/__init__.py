@@ -1,0 +1,1 @@
+"""The documentation, and the scripts that its numbers come from."""

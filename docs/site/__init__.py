@@ -1,0 +1,1 @@
+"""How the documentation's pages are made; none of it is a page."""

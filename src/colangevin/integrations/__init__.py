@@ -1,0 +1,1 @@
+"""The library inside of training frameworks: `integrations.lightning` and `integrations.transformers`."""

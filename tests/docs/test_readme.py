@@ -1,0 +1,29 @@
+"""The README's first example prints what the README says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PROGRAM = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+OPTIMIZER = re.search(r"^optimizer = (.*)$", PROGRAM, re.MULTILINE)[1]
+PRINTED = re.findall(r"^\| `(.*)` \| (\S+)% \|$", README, re.MULTILINE)
+# Processors round matrix products differently, and training makes the difference grow: a few of the 450 test
+# digits may then be decided otherwise.
+FEW = 1.5
+
+
+def test_the_table_has_the_line_of_the_program_and_its_peers():
+    assert [line.partition("(")[0] for line, _ in PRINTED] == [
+        "torch.optim.SGD",
+        "torch.optim.AdamW",
+        "cl.ConstrainedSGD",
+    ]
+    assert PRINTED[-1][0] == OPTIMIZER
+
+
+@pytest.mark.parametrize(("line", "percent"), PRINTED)
+def test_the_first_example_prints_what_the_table_says(line, percent, capsys):
+    exec(PROGRAM.replace(OPTIMIZER, line), {})
+    assert float(capsys.readouterr().out.strip().rstrip("%")) == pytest.approx(float(percent), abs=FEW)
