@@ -17,8 +17,9 @@ import colangevin as cl
 
 NAMES = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (cl, cl.diagnostics, cl.schedules)
+    for module in (cl, cl.constraints, cl.diagnostics, cl.schedules)
     for name in module.__all__
+    if module is cl or name not in cl.__all__
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Roles and directives of reStructuredText, which the site would print as they are.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import colangevin
-from colangevin import diagnostics, schedules
+from colangevin import constraints, diagnostics, schedules
 from docs import findings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -24,7 +24,7 @@ def described() -> set[str]:
     return set(re.findall(r"^::: \S*?(\w+)$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", colangevin.__all__)
+@pytest.mark.parametrize("name", sorted({*colangevin.__all__, *constraints.__all__}))
 def test_every_public_name_is_on_a_page(name):
     assert name in described()
 

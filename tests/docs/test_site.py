@@ -76,6 +76,7 @@ def test_every_public_name_has_its_place():
     text = "\n".join(path.read_text(encoding="utf-8") for path in (SITE / "reference").glob("*.html"))
     modules = {
         "colangevin": colangevin,
+        "constraints": colangevin.constraints,
         "diagnostics": colangevin.diagnostics,
         "schedules": colangevin.schedules,
     }

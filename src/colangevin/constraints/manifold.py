@@ -22,25 +22,64 @@ _BOUND_ULPS = 4.0
 
 
 class Manifold(ABC):
-    r"""The set :math:`\Sigma = \{q : g(q) = 0\}` for weights of one shape.
+    r"""The geometry of a constraint on weights of one shape: subclass it for a constraint in closed form.
 
-    A weight determines a configuration ``q``, and q has a momentum ``p`` of the same shape. Which coordinates
-    they use is the manifold's own business: circles use angles. In every method the tensors are *stacks*:
-    dimension 0 counts independent copies of the weight, replicas of one parameter or parameters of one shape.
-    Methods are pure. From a feasible pair (q, p) each returns a feasible one.
+    It stands for the set $\Sigma = \{q : g(q) = 0\}$. A weight determines a configuration `q`, and q has a
+    momentum `p` of the same shape. Which coordinates they use is the manifold's own business: circles use
+    angles. In every method the tensors are *stacks*: dimension 0 counts independent copies of the weight,
+    replicas of one parameter or parameters of one shape. Methods are pure. From a feasible pair (q, p) each
+    returns a feasible one.
 
-    A subclass has to give the eight abstract methods below. Everything else follows from them, slowly; a
-    subclass overrides what it can say better. What a subclass may add is in
-    :mod:`colangevin.constraints.capabilities`.
+    A subclass has to give eight members: `configuration_shape`, `degrees_of_freedom`, `infeasibility`,
+    `lift`, `lower`, `tangent`, `drift` and `project`. Everything else follows from them, slowly; a subclass
+    overrides what it can say better. What a subclass may add is in `colangevin.constraints.capabilities`.
 
     Args:
         constraint: what holds the weights.
         shape: of one weight.
+
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> class SymmetricMatrices(cl.constraints.Manifold):
+        ...     @property
+        ...     def configuration_shape(self):
+        ...         return self.shape
+        ...
+        ...     @property
+        ...     def degrees_of_freedom(self):
+        ...         return self.shape[0] * (self.shape[0] + 1) // 2
+        ...
+        ...     def infeasibility(self, weight):
+        ...         return (weight - weight.mT).abs().amax((1, 2))
+        ...
+        ...     def lift(self, weight, near=None):
+        ...         return (weight + weight.mT) / 2
+        ...
+        ...     def lower(self, q):
+        ...         return q
+        ...
+        ...     def tangent(self, q, p):
+        ...         return (p + p.mT) / 2
+        ...
+        ...     def drift(self, q, p, a):
+        ...         return q + a * p, p
+        ...
+        ...     def project(self, q, q_bar):
+        ...         return (q_bar + q_bar.mT) / 2
+        >>> @dataclass(frozen=True)
+        ... class Symmetric(cl.Constraint):
+        ...     manifold = SymmetricMatrices
+        >>> model = nn.Linear(4, 4)
+        >>> optimizer = cl.ConstrainedSGD(cl.constrain(model, {"weight": Symmetric()}), 0.1, 0.9)
+        >>> model(torch.ones(1, 4)).sum().backward()
+        >>> optimizer.step()
+        >>> torch.allclose(model.weight, model.weight.T)
+        True
     """
 
     #: weights of one shape are stacked and moved in one batched call
     stacks: bool = False
-    #: a step may raise :class:`~colangevin.errors.ConvergenceError`
+    #: a step may raise `ConvergenceError`
     fallible: bool = False
     #: the weight alone does not determine q, so q is part of the optimizer's state
     hidden: bool = False
@@ -93,15 +132,15 @@ class Manifold(ABC):
 
     @abstractmethod
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        r"""Orthogonal projection of a momentum onto the cotangent space, :math:`\Pi_q p`."""
+        r"""Orthogonal projection of a momentum onto the cotangent space, $\Pi_q p$."""
 
     @abstractmethod
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        """Letter A: follow the geodesic of p for time ``a``."""
+        """Letter A: follow the geodesic of p for time `a`."""
 
     @abstractmethod
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        """The point of the manifold that the paper's overdamped step makes of ``q_bar``, coming from q."""
+        """The point of the manifold that the paper's overdamped step makes of `q_bar`, coming from q."""
 
     # ---- coordinates -----------------------------------------------------------------------------
 
@@ -175,7 +214,7 @@ class Manifold(ABC):
     # ---- how a weight starts ---------------------------------------------------------------------
 
     def start_tolerance(self, dtype: torch.dtype) -> float:
-        """Largest :meth:`infeasibility` a weight may start with; the first step removes it."""
+        """Largest `infeasibility` a weight may start with; the first step removes it."""
         return _BOUND_ULPS * torch.finfo(dtype).eps if self.bounded else START_TOLERANCE[dtype]
 
     def explain(self, weight: Tensor) -> str:
