@@ -1,4 +1,4 @@
-"""What mkdocs does besides: formulas as MathML, and the report of the stored results as a page."""
+"""What mkdocs does besides: formulas as MathML, the report as a page, room for pages that stand alone."""
 
 import html
 import re
@@ -8,6 +8,7 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from colangevin.experiments.report import page
 from colangevin.experiments.report.results import load
@@ -16,6 +17,13 @@ _FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
 )
 _RESULTS = Path(__file__).parents[2] / "results"
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Leave the column on the left to the text, on pages whose only entry there would be themselves."""
+    if page.parent is None:
+        page.meta.setdefault("hide", ["navigation"])
+    return markdown
 
 
 def on_page_content(content: str, **_: Any) -> str:

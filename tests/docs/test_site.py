@@ -112,8 +112,9 @@ const pause = (ms) => new Promise((go) => setTimeout(go, ms));
       const box = each.getBoundingClientRect();
       return box.width && (box.left < -1 || box.right > root.clientWidth + 1);
     }).length;
+    const tops = [...inner.querySelectorAll(".pictures img")].map((each) => each.getBoundingClientRect().top);
     const dark = getComputedStyle(inner.body).backgroundColor;
-    out.push({ page, width, wide, clipped, dark });
+    out.push({ page, width, wide, clipped, rows: new Set(tops).size, dark });
     frame.remove();
   }
   const pre = document.createElement("pre");
@@ -175,5 +176,7 @@ def test_pages_fit_a_desktop_and_a_phone(address, scheme, tmp_path):
     assert len(seen) == len(pages()) * len(WIDTHS)
     assert [each for each in seen if each["wide"] > 0] == []
     assert [each for each in seen if each["clipped"]] == []
+    # the two pictures of the first page stand side by side, on a phone one below the other
+    assert {each["width"]: each["rows"] for each in seen if each["page"] == "index.html"} == {1280: 1, 390: 2}
     shades = {sum(map(int, re.findall(r"\d+", each["dark"])[:3])) < 384 for each in seen}
     assert shades == {scheme == "dark"}
