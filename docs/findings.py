@@ -66,8 +66,8 @@ def render(folder: Path = _RESULTS) -> str:
         runs, ours, plain, best = _numbers(results, row)
         unit = " %" if row.measure == _ACCURACY else ""
         lines.append(
-            f"| {row.what} | {row.measure} | {runs} | {ours}{unit} ({row.ours}) | {plain}{unit} | "
-            f"{best}{unit} ({_short(row.best)}) |"
+            f"| {row.what} | {row.measure} | {runs} | {ours}{unit}<br>{row.ours} | {plain}{unit} | "
+            f"{best}{unit}<br>{_short(row.best)} |"
         )
     return "\n".join(lines)
 
