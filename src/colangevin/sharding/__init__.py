@@ -1,0 +1,1 @@
+"""Steps of parameters that several processes hold in parts (DTensors). Imported only where there is one."""
