@@ -13,6 +13,7 @@ The two halves of the 64 bits give elements :math:`2i` and :math:`2i + 1` by Box
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,6 +29,15 @@ FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER = 0x94D049BB133111EB
 
 _MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Window:
+    first: int
+    length: int
+    stride: int
+
+
 # Pairs made at a time on the CPU: the some thirty passes over them stay in the cache.
 _CHUNK = 1 << 14
 # Up to this many keys, Python's integers are faster than tensors.

@@ -1,19 +1,72 @@
-"""Refuses sharded parameters: a process holds a part of each, and a step needs the whole weight."""
+"""Parameters of which a process holds a part: DTensors as whole weights, and shards that are refused."""
 
 import sys
+from typing import TYPE_CHECKING, TypeGuard
 
+import torch
 from torch import Tensor
 
 from colangevin.errors import ConstraintError, label
 
-__all__ = ["refuse_sharded"]
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+__all__ = ["everywhere", "is_sharded", "part", "refuse_sharded", "whole", "write_"]
+
+
+def is_sharded(tensor: Tensor) -> "TypeGuard[DTensor]":
+    """Whether a tensor is a DTensor. These exist only once their module has been imported."""
+    dtensors = sys.modules.get("torch.distributed.tensor")
+    return dtensors is not None and isinstance(tensor, dtensors.DTensor)
+
+
+def part(tensor: Tensor) -> Tensor:
+    """What this process holds of a tensor."""
+    return tensor._local_tensor if is_sharded(tensor) else tensor
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a tensor. Of a DTensor every process of its mesh has to ask for it."""
+    if not is_sharded(tensor):
+        return tensor
+    from colangevin.sharding.gathering import gathered  # imports the modules of DTensors
+
+    return gathered(tensor)
+
+
+def write_(tensor: Tensor, values: Tensor) -> None:
+    """Write whole values into a tensor, each process its own part."""
+    if is_sharded(tensor):
+        from colangevin.sharding.states import like  # imports the modules of DTensors
+
+        values = like(values, tensor)
+    tensor.copy_(values)
+
+
+def everywhere(tensor: Tensor, holds: bool) -> bool:
+    """Whether something holds on every process that has a part of a tensor. All of them have to ask.
+
+    Args:
+        tensor: plain, or a DTensor.
+        holds: whether it holds here.
+
+    Returns:
+        Whether it holds everywhere.
+    """
+    if not is_sharded(tensor):
+        return holds
+    said = torch.tensor(int(holds), device=tensor.device_mesh.device_type)
+    for dim in range(tensor.device_mesh.ndim):
+        torch.distributed.all_reduce(
+            said, torch.distributed.ReduceOp.MIN, group=tensor.device_mesh.get_group(dim)
+        )
+    return bool(said)
 
 
 def refuse_sharded(tensor: Tensor, what: str) -> None:
-    """Raise for a DTensor, and for a flat shard of ``FullyShardedDataParallel``.
+    """Raise for a flat shard of ``FullyShardedDataParallel``.
 
-    The local part of a weight has other rows, norms and products than the weight. Every result from it would
-    be wrong, and nothing would show it.
+    A flat shard has neither rows nor columns. Every result from it would be wrong, and nothing would show it.
 
     Args:
         tensor: a parameter.
@@ -22,21 +75,10 @@ def refuse_sharded(tensor: Tensor, what: str) -> None:
     Raises:
         ConstraintError: naming the parameter and what to do.
     """
-    kind = _kind(tensor)
-    if kind is not None:
-        raise ConstraintError(
-            f"{label(what, tensor.shape)}: is {kind}, of which a process may hold a part only; constraints "
-            "need the whole weight. Use the module before it is sharded, and train it with "
-            "torch.nn.parallel.DistributedDataParallel."
-        )
-
-
-def _kind(tensor: Tensor) -> str | None:
-    """What kind of shard a tensor is. DTensors exist only once their module has been imported."""
-    dtensors = sys.modules.get("torch.distributed.tensor")
-    if dtensors is not None and isinstance(tensor, dtensors.DTensor):
-        return "a DTensor"
     # FullyShardedDataParallel marks its flat parameter and, with use_orig_params, the pieces cut from it
     if getattr(tensor, "_is_flat_param", False) or getattr(tensor, "_fsdp_flattened", False):
-        return "a flat shard of FullyShardedDataParallel"
-    return None
+        raise ConstraintError(
+            f"{label(what, tensor.shape)}: is a flat shard of FullyShardedDataParallel, which has no rows and no "
+            "columns. Shard the model by torch.distributed.fsdp.fully_shard, or train it with "
+            "torch.nn.parallel.DistributedDataParallel."
+        )

@@ -14,7 +14,7 @@ from colangevin.optim.names import named
 from colangevin.optim.param_groups import refuse_replicas
 from colangevin.optim.plain_table import lines_of, wrapped
 from colangevin.replicas import Replicas
-from colangevin.sharded import refuse_sharded
+from colangevin.sharded import refuse_sharded, whole
 
 __all__ = ["Suggestion", "Suggestions", "suggest"]
 
@@ -185,7 +185,7 @@ def suggest(model: nn.Module) -> Suggestions:
         elif len(shape) < 2:
             vectors += 1
         else:
-            rows.append(_suggestion(names[0], shape, parameter, remarks.get(parameter, "unknown")))
+            rows.append(_suggestion(names[0], shape, whole(parameter), remarks.get(parameter, "unknown")))
     return Suggestions(type(model).__name__, tuple(rows), vectors, tuple(others))
 
 

@@ -2,6 +2,7 @@ r"""Circle: $|\theta_i| \le r_i$, one slack a weight, $\theta^2 + \xi^2 = r^2$."
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ class Angles(Metric, Curvature):
     constraint: "Circle"
     hidden = True
     bounded = True
+    independent = "entries"
 
     @property
     def form(self) -> ElementwiseForm:
@@ -196,6 +198,13 @@ class Circle(Constraint):
 
     def describe(self) -> dict[str, Any]:
         return {"name": "Circle", "radius": self.radius}
+
+    def part(self, shape: Sequence[int], slices: Sequence[slice]) -> "Circle":
+        if self.radii.uniform:
+            return self
+        made = copy(self)
+        made.radii = Radius(self.radii.part(shape, slices))
+        return made
 
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         if not self.radii.broadcasts_to((copies, *shape)):

@@ -13,7 +13,7 @@ from colangevin.constraints.dtypes import check_dtype, state_dtype
 from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.start import Init, start
 from colangevin.errors import label
-from colangevin.sharded import refuse_sharded
+from colangevin.sharded import refuse_sharded, whole, write_
 from colangevin.surroundings import full_precision
 
 __all__ = ["Constraint"]
@@ -105,7 +105,7 @@ class Constraint(ABC):
         """
         placed = start(self, weight, init, replicas=replicas, name=name)
         if placed is not None:
-            weight.copy_(placed)
+            write_(weight, placed)
         return weight
 
     def check(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> None:
@@ -124,6 +124,18 @@ class Constraint(ABC):
 
     # ---- what the library calls ------------------------------------------------------------------
 
+    def part(self, shape: Sequence[int], slices: Sequence[slice]) -> "Constraint":
+        """What holds a part of a weight, where parts move alone.
+
+        Args:
+            shape: of the whole weight.
+            slices: which part it is, of one element at least.
+
+        Returns:
+            The constraint; another than this one if its numbers differ along the weight.
+        """
+        return self
+
     def stacked(self, weight: Tensor, replicas: bool, name: str = "weight") -> Tensor:
         """A weight in the state's dtype with the dimension that counts copies in front.
 
@@ -139,6 +151,7 @@ class Constraint(ABC):
             ConstraintError: for a shard, or a weight that cannot carry the constraint.
         """
         refuse_sharded(weight, name)
+        weight = whole(weight)
         check_dtype(weight, label(name, weight.shape))
         self.check_stack(weight.shape, replicas, name)
         self.check_range(weight.shape, weight.dtype, name)

@@ -18,6 +18,7 @@ class Space(EmbeddedCurvature):
     """The weights themselves."""
 
     free = True
+    independent = "entries"
 
     @property
     def form(self) -> ElementwiseForm:

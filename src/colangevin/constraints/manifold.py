@@ -1,7 +1,7 @@
 """A manifold: a constraint on weights of one shape, with its cotangent spaces and moves that stay on it."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -87,6 +87,8 @@ class Manifold(ABC):
     bounded: bool = False
     #: every weight is feasible
     free: bool = False
+    #: what of a weight moves without the rest of it; None: nothing smaller than the weight
+    independent: Literal["entries", "rows"] | None = None
 
     def __init__(self, constraint: "Constraint", shape: tuple[int, ...]) -> None:
         self.constraint = constraint
@@ -94,9 +96,12 @@ class Manifold(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # a form stands for the methods of the class that gives it; those of a subclass may differ
+        # a form stands for the methods of the class that gives it, and so does what moves alone; those of a
+        # subclass may differ
         if "form" not in vars(cls):
             cls.form = Manifold.form  # type: ignore[method-assign]
+        if "independent" not in vars(cls):
+            cls.independent = None
 
     # ---- the core: what every manifold has to say ------------------------------------------------
 

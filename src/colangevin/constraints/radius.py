@@ -63,6 +63,12 @@ class Radius:
         pairs = zip(reversed(self.value.shape), reversed(shape), strict=False)
         return self.value.dim() <= len(shape) and all(n in (1, m) for n, m in pairs)
 
+    def part(self, shape: Sequence[int], slices: Sequence[slice]) -> float | Tensor:
+        """The radii of a part of what has this shape."""
+        if not isinstance(self.value, Tensor):
+            return self.value
+        return self.value.expand(tuple(shape))[tuple(slices)]
+
     def check_range(self, shape: Sequence[int], dtype: torch.dtype, name: str) -> None:
         """Raise when a radius is beyond the numbers that a weight, or its state, can hold.
 

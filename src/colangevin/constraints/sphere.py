@@ -2,6 +2,7 @@ r"""Sphere: $\|\mathrm{row}\| \le r$ with slack, $= r$ without."""
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ class Spheres(EmbeddedCurvature):
     """A sphere for every row, which is its configuration."""
 
     constraint: "Sphere"
+    independent = "rows"
 
     @property
     def form(self) -> SphereForm:
@@ -146,6 +148,7 @@ class Balls(Spheres):
 
     hidden = True
     bounded = True
+    independent = "rows"
 
     @property
     def form(self) -> SphereForm:
@@ -262,6 +265,13 @@ class Sphere(Constraint):
 
     def describe(self) -> dict[str, Any]:
         return {"name": "Sphere", "radius": self.radius, "slack": self._slack}
+
+    def part(self, shape: Sequence[int], slices: Sequence[slice]) -> "Sphere":
+        if self.radii.uniform:
+            return self
+        made = copy(self)
+        made.radii = Radius(self.radii.part(shape[:1] or (1,), slices[:1]))
+        return made
 
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         rows = shape[0] if shape else 1

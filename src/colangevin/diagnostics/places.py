@@ -13,7 +13,7 @@ from colangevin.constraints.dtypes import START_TOLERANCE, state_dtype
 from colangevin.dynamics.rates import over_copies, varies
 from colangevin.errors import ConvergenceError, label
 from colangevin.optim.base import ConstrainedOptimizer
-from colangevin.sharded import refuse_sharded
+from colangevin.sharded import refuse_sharded, whole
 
 __all__ = ["Place", "places"]
 
@@ -132,12 +132,15 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
             refuse_sharded(parameter, name)
             if parameter.dtype not in START_TOLERANCE:
                 continue  # frozen: no step is taken in its dtype
-            weight = parameter.detach() if group["replicas"] else parameter.detach().unsqueeze(0)
+            weight = whole(parameter.detach())
+            weight = weight if group["replicas"] else weight.unsqueeze(0)
             manifold = group["constraint"].on(weight.shape[1:])
             weight = weight.double() if weight.dtype == state_dtype(weight.dtype) else weight
             configured = (weight.shape[0], *manifold.configuration_shape)
             state = optimizer.state.get(parameter, {})
-            momentum, position = state.get("momentum"), state.get("position")
+            momentum, position = (
+                None if key not in state else whole(state[key]) for key in ("momentum", "position")
+            )
             yield Place(
                 name,
                 manifold,
@@ -147,7 +150,9 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
                 p=None if momentum is None else momentum.double().reshape(configured),
                 number=number,
                 group=group,
-                grad=None if parameter.grad is None else parameter.grad.detach().double().view(weight.shape),
+                grad=None
+                if parameter.grad is None
+                else whole(parameter.grad.detach()).double().view(weight.shape),
             )
 
 

@@ -19,6 +19,7 @@ from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
 from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.undo import Undo
+from colangevin.sharded import is_sharded
 from colangevin.step.gradients import check_gradients
 from colangevin.step.hosted import remember
 from colangevin.step.plan import Plan
@@ -100,6 +101,8 @@ class ConstrainedOptimizer(Optimizer):
         except BaseException:
             self.param_groups.pop()
             raise
+        if any(map(is_sharded, self._parameters())):
+            self._begin_states()
 
     def _check_group(self, index: int) -> None:
         group, where = self.param_groups[index], f"param_groups[{index}]"
@@ -108,6 +111,16 @@ class ConstrainedOptimizer(Optimizer):
             check_parameter(parameter, group["constraint"], name, group["replicas"], where)
             if not largest(group["temperature"]):
                 warn_at_rest(group["constraint"], parameter, name, group["replicas"])
+
+    def _begin_states(self) -> None:
+        """Make the state of every parameter before the first step, as checkpoints of several ranks need it."""
+        from colangevin.sharding.states import begun  # imports the modules of DTensors
+
+        for index, group in enumerate(self.param_groups):
+            momentum = self._dynamics(group, f"param_groups[{index}]").momentum
+            for parameter in group["params"]:
+                if parameter.requires_grad and parameter not in self.state:
+                    self.state[parameter] = begun(parameter, group["constraint"], momentum=momentum)
 
     def _check_options(self, group: dict[str, Any], where: str) -> None:
         """Raise unless every option of a group is one: for a group to be added or to be loaded."""
@@ -212,45 +225,71 @@ class ConstrainedOptimizer(Optimizer):
             entry.settle(momentum=True)
             entry.begin_count()
             entry.state["step"].add_(1)
-            self.state[entry.parameter] = entry.state
+            if not entry.sharded:
+                self.state[entry.parameter] = entry.state
         remember(active)
+        if self._roster.sharded is not None:
+            self._roster.sharded.give(self.state, dynamics, dynamics[0].segments - 1)
 
     @untraced
     @full_precision
     @lasting
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        with solves.counting(self) if self in solves.watchers else nullcontext():
+            plan = self._prepared(dynamics, segment)
+            for mover in plan.movers:
+                mover.advance()
+        for mover in plan.movers:
+            mover.finish()
+        if self._roster.sharded is not None:
+            self._roster.sharded.give(self.state, dynamics, segment)
+
+    def _prepared(self, dynamics: list[Dynamics], segment: int) -> Plan:
+        """A plan with everything done that may fail; where parameters are sharded, on all ranks or on none."""
+        try:
+            plan = self._ready(dynamics, segment)
+        except Exception as error:
+            if self._roster.sharded is not None:
+                self._roster.sharded.fail(error)
+            raise
+        if self._roster.sharded is not None:
+            self._roster.sharded.agree()
+        return plan
+
+    def _ready(self, dynamics: list[Dynamics], segment: int) -> Plan:
+        """A plan whose movers are prepared: gradients and edited weights checked, state made."""
         plan = self._plan_for(dynamics, segment)
         for mover in plan.watching:
             mover.check()
         doubtful = [entry for mover in plan.hosted for entry in mover.doubtful(dynamics, segment)]
+        doubtful += [entry for mover in plan.watching for entry in mover.entries if entry.sharded]
         if doubtful:
             check_gradients(doubtful, dynamics)
         for entry in plan.edited():
             entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
         if plan.noisy:
             self._draw_seed()
-        with solves.counting(self) if self in solves.watchers else nullcontext():
-            for mover in plan.movers:
-                mover.prepare(dynamics, segment)
-            if self._apart:
-                for entry in plan.active:
-                    self.state[entry.parameter] = entry.state
-            for mover in plan.movers:
-                mover.advance()
         for mover in plan.movers:
-            mover.finish()
+            mover.prepare(dynamics, segment)
+        if self._apart:
+            for entry in plan.active:
+                if not entry.sharded:
+                    self.state[entry.parameter] = entry.state
+        return plan
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
         """The plan of a segment: that of the last step, if it still fits."""
         entries = self._roster.entries(self.param_groups, self._names)
         self._apart = False
-        for entry in entries:
+        for entry in self._roster.plain:
             entry.grad = entry.parameter.grad
             state = self.state.get(entry.parameter)
             if state is not entry.state:
                 entry.bind(state)
                 self._apart |= state is not entry.state
+        if self._roster.sharded is not None:
+            self._roster.sharded.take(self.state, dynamics, segment)
         if self._plan is None or not self._plan.fits(entries, dynamics, segment):
             self._plan = Plan(entries, dynamics, segment)
         return self._plan

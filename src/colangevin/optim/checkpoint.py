@@ -12,6 +12,7 @@ from colangevin.constraints.description import same_description
 from colangevin.constraints.dtypes import state_dtype
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
+from colangevin.sharded import everywhere, is_sharded, part, whole
 from colangevin.step.entry import state_shape
 
 __all__ = ["NOISE_BEFORE", "check_form", "check_groups", "check_states", "pack", "restore_precision"]
@@ -181,7 +182,7 @@ def _check_entry(
             f"{what} holds a {key} of shape {tuple(value.shape)}, this parameter needs {expected}. Load a "
             "state dict of the same model."
         )
-    if not value.is_floating_point() or not bool(value.isfinite().all()):
+    if not value.is_floating_point() or not everywhere(value, bool(part(value).isfinite().all())):
         words = "NaN or Inf" if value.is_floating_point() else str(value.dtype)
         raise ConstraintError(f"{what} holds {words} in its {key}. Load an earlier state dict.")
 
@@ -195,7 +196,19 @@ def restore_precision(
             values = state_dict["state"].get(key, {})
             for name in filter(values.__contains__, _STORED):
                 dtype = torch.int64 if name == "step" else state_dtype(parameter.dtype)
-                state[parameter][name] = values[name].detach().to(parameter.device, dtype, copy=True)
+                value = values[name].detach().to(parameter.device, dtype, copy=True)
+                state[parameter][name] = value if name == "step" else _as_sharded(value, parameter)
+
+
+def _as_sharded(value: Tensor, parameter: Tensor) -> Tensor:
+    """A tensor of the state, spread over processes if its parameter is, and whole if it is not."""
+    if not is_sharded(parameter):
+        return whole(value)
+    if is_sharded(value):
+        return value
+    from colangevin.sharding.states import like  # imports the modules of DTensors
+
+    return like(value, parameter)
 
 
 def _kind(value: object) -> str:

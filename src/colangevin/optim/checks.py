@@ -15,7 +15,7 @@ from colangevin.dynamics import Dynamics
 from colangevin.dynamics.rates import Scalar, largest
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.per_replica import PerReplica
-from colangevin.sharded import refuse_sharded
+from colangevin.sharded import is_sharded, refuse_sharded, whole
 
 __all__ = ["check_noise", "check_parameter", "check_shared", "number", "own", "warn_at_rest"]
 
@@ -175,8 +175,14 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         raise ConstraintError(f"{what}: layout {parameter.layout} is not supported; use a dense tensor.")
     if replicas and (parameter.dim() == 0 or parameter.shape[0] != replicas):
         raise ConstraintError(f"{what}: {where} has replicas={replicas}, so dimension 0 must be {replicas}.")
+    if replicas and is_sharded(parameter):
+        raise ConstraintError(
+            f"{what}: is a DTensor, and {where} has replicas={replicas}. Replicas are whole on every process: use "
+            "plain parameters, or one weight a DTensor."
+        )
     constraint.check_stack(parameter.shape, bool(replicas), name)
-    constraint.check(parameter, replicas=bool(replicas), name=name)
+    if not isinstance(constraint, Free):
+        constraint.check(parameter, replicas=bool(replicas), name=name)
 
 
 def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas: int) -> None:
@@ -188,7 +194,10 @@ def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas:
         name: its name.
         replicas: how many copies it stacks along dimension 0, 0 when it is one weight.
     """
-    stack = parameter if replicas else parameter.unsqueeze(0)
+    if isinstance(constraint, Free):
+        return
+    weight = whole(parameter)
+    stack = weight if replicas else weight.unsqueeze(0)
     count = constraint.on(stack.shape[1:]).at_rest(stack)
     if count:
         # stacklevel 1: constrain() and the optimizer both warn, and Python shows one warning a place in code

@@ -15,6 +15,7 @@ from colangevin.optim.checks import warn_at_rest
 from colangevin.optim.groups import Groups
 from colangevin.optim.names import named
 from colangevin.optim.stacked_module import StackedModule
+from colangevin.sharded import write_
 
 __all__ = ["Rules", "begin", "choose", "constrain", "refuse_replicas"]
 
@@ -144,7 +145,7 @@ def begin(
             placed.append((parameter, values))
     with torch.no_grad():
         for parameter, values in placed:
-            parameter.copy_(values)
+            write_(parameter, values)
 
 
 def refuse_replicas(model: nn.Module) -> None:

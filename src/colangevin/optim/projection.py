@@ -10,6 +10,7 @@ from colangevin.constraints import Constraint, Free
 from colangevin.errors import ConstraintError, InfeasibleError, label
 from colangevin.optim.groups import members
 from colangevin.optim.names import named, stripped
+from colangevin.sharded import write_
 from colangevin.surroundings import full_precision
 
 __all__ = ["nearest", "project_"]
@@ -79,7 +80,7 @@ def project_(model: Model, groups: Iterable[Mapping[str, Any]]) -> Model:
                 parameter = parameters[key]
                 placed.append((parameter, nearest(constraint, parameter, replicas=replicas, name=key)))
     for parameter, values in placed:
-        parameter.copy_(values)
+        write_(parameter, values)
     return model
 
 

@@ -3,7 +3,7 @@
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,7 +12,12 @@ from colangevin.errors import ConstraintError
 from colangevin.noise import word
 from colangevin.optim.checks import check_parameter, check_shared
 from colangevin.optim.names import stripped
+from colangevin.sharded import is_sharded
 from colangevin.step.entry import Entry
+
+if TYPE_CHECKING:
+    from colangevin.sharding.sharded_step import ShardedStep
+    from colangevin.sharding.parameter import ShardedParameter
 
 __all__ = ["Roster"]
 
@@ -28,13 +33,19 @@ class Roster:
     """
 
     def __init__(self) -> None:
+        #: of plain parameters
+        self.plain: list[Entry] = []
+        #: the sharded parameters; None where there are none
+        self.sharded: "ShardedStep | None" = None
         self._entries: list[Entry] = []
         self._parameters: list[Tensor] = []
         self._groups: list[tuple[object, ...]] = []
         self._forms: list[tuple[object, ...]] = []
 
     def entries(self, groups: Sequence[dict[str, Any]], names: Callable[[int], Sequence[str]]) -> list[Entry]:
-        """One entry for each parameter, in the order of the groups. The same list while nothing changes.
+        """What moves in this process. The same list while nothing changes.
+
+        That is one entry for each plain parameter, and what the sharded step moves here of sharded ones.
 
         Args:
             groups: of the optimizer.
@@ -53,32 +64,62 @@ class Roster:
             for group in groups
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
-        # shape, strides, dtype and device of each parameter
-        forms: list[tuple[object, ...]] = [
-            (each.shape, each.stride() if each.layout is torch.strided else None, each.dtype, each.device)
-            for each in parameters
-        ]
+        forms = list(map(_form, parameters))
         same = known == self._groups and forms == self._forms
         if same and all(map(operator.is_, self._parameters, parameters)):
             return self._entries
-        before = {id(entry.parameter): entry for entry in self._entries}
-        forms_before = {id(e.parameter): form for e, form in zip(self._entries, self._forms, strict=True)}
+        before: dict[int, Entry | ShardedParameter] = {id(entry.parameter): entry for entry in self.plain}
+        before |= {id(each.parameter): each for each in (self.sharded.parameters if self.sharded else [])}
+        forms_before = {id(each): form for each, form in zip(self._parameters, self._forms, strict=True)}
         for number, group in enumerate(groups):
             check_shared(group, f"param_groups[{number}]")
         words = _words(groups)
-        entries: list[Entry] = []
+        plain: list[Entry] = []
+        sharded: list[ShardedParameter] = []
         for number, group in enumerate(groups):
             where = f"param_groups[{number}]"
             for parameter, name in zip(group["params"], names(number), strict=True):
+                index = len(plain) + len(sharded)
                 if id(parameter) in before:
                     _check_constraint(before[id(parameter)], group["constraint"])
-                if forms_before.get(id(parameter)) != forms[len(entries)]:
+                if forms_before.get(id(parameter)) != forms[index]:
+                    if id(parameter) in before:
+                        _check_mesh(before[id(parameter)], parameter)
                     check_parameter(parameter, group["constraint"], name, group["replicas"], where)
-                index = len(entries)
-                entries.append(Entry(parameter, name, index, words[index], number, group))
-        self._entries, self._parameters = entries, parameters
-        self._groups, self._forms = known, forms
-        return entries
+                place = name, index, words[index], number, group
+                if is_sharded(parameter):
+                    sharded.append(_sharded(parameter, *place))
+                else:
+                    plain.append(Entry(parameter, *place))
+        self.sharded = _step_of(sharded) if sharded else None
+        self.plain = plain
+        self._entries = [*plain, *(self.sharded.entries if self.sharded else [])]
+        self._parameters, self._groups, self._forms = parameters, known, forms
+        return self._entries
+
+
+def _form(parameter: Tensor) -> tuple[object, ...]:
+    """Shape, strides, dtype and device of a parameter; of a DTensor also where its part lies."""
+    strides = parameter.stride() if parameter.layout is torch.strided else None
+    form = parameter.shape, strides, parameter.dtype, parameter.device
+    if not is_sharded(parameter):
+        return form
+    return *form, parameter.device_mesh, parameter.placements, id(parameter._local_tensor)
+
+
+# The modules of DTensors are imported where there is one: they take as long to import as all of this library.
+
+
+def _sharded(parameter: Tensor, *place: Any) -> "ShardedParameter":
+    from colangevin.sharding.parameter import ShardedParameter
+
+    return ShardedParameter(parameter, *place)  # type: ignore[arg-type]
+
+
+def _step_of(sharded: "list[ShardedParameter]") -> "ShardedStep":
+    from colangevin.sharding.sharded_step import ShardedStep
+
+    return ShardedStep(sharded)
 
 
 def _words(groups: Sequence[dict[str, Any]]) -> list[int]:
@@ -95,11 +136,25 @@ def _words(groups: Sequence[dict[str, Any]]) -> list[int]:
     return words
 
 
-def _check_constraint(entry: Entry, constraint: object) -> None:
+def _check_constraint(before: "Entry | ShardedParameter", constraint: object) -> None:
     """Raise when a group's constraint is not the one that a parameter's state was made under."""
-    if entry.state and entry.constraint != constraint:
+    began = before.state if isinstance(before, Entry) else True
+    if began and before.constraint != constraint:
         raise ConstraintError(
-            f"{entry.label}: its group now says {constraint!r}, but its state was made under "
-            f"{entry.constraint!r}, in other coordinates. Set the group's constraint back, or build a new "
+            f"{before.label}: its group now says {constraint!r}, but its state was made under "
+            f"{before.constraint!r}, in other coordinates. Set the group's constraint back, or build a new "
             "optimizer for the new one: the weights stay, momenta start from zero."
+        )
+
+
+def _check_mesh(before: "Entry | ShardedParameter", parameter: Tensor) -> None:
+    """Raise when a parameter lies on other processes than when its optimizer was built."""
+    if isinstance(before, Entry) or not is_sharded(parameter):
+        return
+    if (parameter.device_mesh, parameter.placements) != before.place:
+        mesh, placements = before.place
+        raise ConstraintError(
+            f"{before.label}: lies on {parameter.device_mesh} as {parameter.placements}, and lay on {mesh} as "
+            f"{placements} when the optimizer was built, as its state still does. Save a checkpoint, build model and "
+            "optimizer on the new mesh, and load it there."
         )

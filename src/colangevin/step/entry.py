@@ -1,7 +1,7 @@
 """One parameter of an optimizer: its weight and state as configuration, momentum and gradient."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from colangevin.constraints import Constraint, Manifold
 from colangevin.constraints.dtypes import state_dtype
 from colangevin.dynamics.rates import factor, host, largest, varies
 from colangevin.errors import ConstraintError, label
+from colangevin.noise import Window
 
 __all__ = ["Entry", "state_shape"]
 
@@ -30,11 +31,23 @@ class Entry:
         word: of its noise: what tells it from other parameters of the same seed, a number of 64 bits.
         group_index: the number of its group.
         group: the group.
+        window: stub
     """
 
+    #: whether its tensors are parts of DTensors, or come from them
+    sharded: ClassVar[bool] = False
+
     def __init__(
-        self, parameter: Tensor, name: str, index: int, word: int, group_index: int, group: dict[str, Any]
+        self,
+        parameter: Tensor,
+        name: str,
+        index: int,
+        word: int,
+        group_index: int,
+        group: dict[str, Any],
+        window: Window | None = None,
     ) -> None:
+        self.window = window
         self.parameter = parameter
         self.name = name
         self.index = index
@@ -131,7 +144,7 @@ class Entry:
             return self.manifold.reconcile(weight, self._configured(self.state["position"]))
         weight = weight.to(self.dtype)
         # a weight that a step wrote is read as it is, also after a checkpoint, a copy or an undone step
-        if "step" in self.state and (self.untouched or self._settled(weight)):
+        if self.step and (self.untouched or self._settled(weight)):
             return self.manifold.read(weight)
         return self.manifold.lift(weight)
 
