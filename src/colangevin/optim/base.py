@@ -113,7 +113,7 @@ class ConstrainedOptimizer(Optimizer):
                 warn_at_rest(group["constraint"], parameter, name, group["replicas"])
 
     def _begin_states(self) -> None:
-        """Make the state of every parameter before the first step, as checkpoints of several ranks need it."""
+        """Make the state of every parameter before the first step: checkpoints of several ranks need it."""
         from colangevin.sharding.states import begun  # imports the modules of DTensors
 
         for index, group in enumerate(self.param_groups):
@@ -246,7 +246,7 @@ class ConstrainedOptimizer(Optimizer):
             self._roster.sharded.give(self.state, dynamics, segment)
 
     def _prepared(self, dynamics: list[Dynamics], segment: int) -> Plan:
-        """A plan with everything done that may fail; where parameters are sharded, on all ranks or on none."""
+        """A plan with everything done that may fail. If parameters are sharded, it fails on all ranks or none."""
         try:
             plan = self._ready(dynamics, segment)
         except Exception as error:

@@ -16,8 +16,8 @@ from colangevin.sharded import is_sharded
 from colangevin.step.entry import Entry
 
 if TYPE_CHECKING:
-    from colangevin.sharding.sharded_step import ShardedStep
     from colangevin.sharding.parameter import ShardedParameter
+    from colangevin.sharding.sharded_step import ShardedStep
 
 __all__ = ["Roster"]
 
@@ -36,7 +36,7 @@ class Roster:
         #: of plain parameters
         self.plain: list[Entry] = []
         #: the sharded parameters; None where there are none
-        self.sharded: "ShardedStep | None" = None
+        self.sharded: ShardedStep | None = None
         self._entries: list[Entry] = []
         self._parameters: list[Tensor] = []
         self._groups: list[tuple[object, ...]] = []
@@ -154,7 +154,7 @@ def _check_mesh(before: "Entry | ShardedParameter", parameter: Tensor) -> None:
     if (parameter.device_mesh, parameter.placements) != before.place:
         mesh, placements = before.place
         raise ConstraintError(
-            f"{before.label}: lies on {parameter.device_mesh} as {parameter.placements}, and lay on {mesh} as "
-            f"{placements} when the optimizer was built, as its state still does. Save a checkpoint, build model and "
-            "optimizer on the new mesh, and load it there."
+            f"{before.label}: lies on {parameter.device_mesh} as {parameter.placements}. When the optimizer "
+            f"was built it lay on {mesh} as {placements}, and its state still does. Save a checkpoint, build "
+            "model and optimizer on the new mesh, and load it there."
         )

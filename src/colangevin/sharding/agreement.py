@@ -50,8 +50,9 @@ class Agreement:
         if most != -least:
             self._raise(
                 ConstraintError(
-                    "gradients: a parameter has one on some ranks and none on others, so the ranks cannot take the "
-                    "same step. Use every parameter on every rank, or set the missing gradients to zeros."
+                    "gradients: a parameter has one on some ranks and none on others, so the ranks cannot "
+                    "take the same step. Use every parameter on every rank, or set the missing gradients to "
+                    "zeros."
                 )
             )
 

@@ -1,4 +1,4 @@
-"""Entries of sharded parameters: the part that a process holds, or the whole weight that it steps for others."""
+"""Entries of sharded parameters: the part that a process holds, or a whole weight that it steps for others."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ class WholeEntry(Entry):
             edited: whether somebody wrote a part of the weight since the last step.
         """
         if not edited:
-            with torch.autograd._unsafe_preserve_version_counter(self.parameter):
+            with torch.autograd.grad_mode._unsafe_preserve_version_counter(self.parameter):
                 self.parameter.copy_(values["weight"])
         else:
             self.parameter.copy_(values["weight"])

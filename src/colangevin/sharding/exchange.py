@@ -1,8 +1,8 @@
 """Whole weights for their owners: parts are sent to the rank that steps a weight, and come back from there.
 
-Both ways are one all-to-all of bytes. What a rank sends to another is, for every weight that the other owns, its part
-of every tensor of that weight, each padded to a multiple of 16 bytes. Both sides compute all sizes from the layouts,
-so that no size has to be sent.
+Both ways are one all-to-all of bytes. What a rank sends to another is, for every weight that the other owns,
+its part of every tensor of that weight, each padded to a multiple of 16 bytes. Both sides compute all sizes
+from the layouts, so that no size has to be sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -127,7 +127,7 @@ def _all_to_all(
     incoming: Sequence[Sequence[tuple[Sheet, Region]]],
     peers: Peers,
 ) -> tuple[Tensor, list[int], Callable[[], object]]:
-    """Send blocks to every rank and receive others: the bytes received, how many from each, and what waits for them."""
+    """Send blocks to every rank and receive others: the bytes received, how many from each, and what waits."""
     packed = [_packed(block, region) for each in outgoing for block, region in each]
     sent = [sum(padded(region, block.element_size()) for block, region in each) for each in outgoing]
     sizes = [sum(padded(region, sheet.part.element_size()) for sheet, region in each) for each in incoming]

@@ -13,8 +13,8 @@ from colangevin.sharding.region import Region
 
 __all__ = ["Cut", "Layout", "layout_of"]
 
-#: The dimension that a dimension of the mesh cuts, and how many later cuts of the same dimension come first (1 unless
-#: the model was made tensor parallel before ``fully_shard``). None: every process has the same.
+#: The dimension that a dimension of the mesh cuts, and into how many pieces later dimensions of the mesh cut it
+#: before (1 unless the model was made tensor parallel before ``fully_shard``). None: every process has the same.
 Cut = tuple[int, int] | None
 #: numbers of a dimension, as half-open intervals
 _Numbers = tuple[tuple[int, int], ...]
@@ -86,8 +86,8 @@ def _region(layout: Layout, coordinate: tuple[int, ...]) -> Region:
             numbers[dim] = _chunks(numbers[dim], ranks * pieces, range(place, ranks * pieces, ranks))
     if any(len(each) > 1 for each in numbers):
         raise ConstraintError(
-            f"a tensor of shape {layout.whole} on a mesh of shape {layout.mesh}: processes hold several blocks of it, "
-            "since its length is no multiple of the processes that cut it. Choose a length that is."
+            f"a tensor of shape {layout.whole} on a mesh of shape {layout.mesh}: processes hold several blocks "
+            "of it, since its length is no multiple of the processes that cut it. Choose a length that is."
         )
     ends = [each[0] if each else (0, 0) for each in numbers]
     return Region(layout.whole, tuple(a for a, _ in ends), tuple(b - a for a, b in ends))
@@ -133,15 +133,15 @@ def layout_of(tensor: DTensor, what: str) -> Layout:
     cuts: list[Cut] = []
     for placement in tensor.placements:
         if isinstance(placement, _StridedShard):
-            cuts.append((placement.dim, placement.split_factor))
+            cuts.append((placement.dim, int(placement.split_factor)))
         elif type(placement) is Shard:
             cuts.append((placement.dim, 1))
         elif isinstance(placement, Replicate):
             cuts.append(None)
         else:
             raise ConstraintError(
-                f"{what}: is a DTensor with placement {placement}, in which no process holds a block of the weight. "
-                "Use Shard or Replicate."
+                f"{what}: is a DTensor with placement {placement}, in which no process holds a block of the "
+                "weight. Use Shard or Replicate."
             )
     mesh = tensor.device_mesh
     layout = Layout(tuple(tensor.shape), tuple(mesh.shape), tuple(cuts))
@@ -151,7 +151,8 @@ def layout_of(tensor: DTensor, what: str) -> Layout:
     held = layout.region(coordinate).shape
     if math.prod(held) + tensor._local_tensor.numel() and held != tuple(tensor._local_tensor.shape):
         raise ConstraintError(
-            f"{what}: this process holds a block of shape {tuple(tensor._local_tensor.shape)}, and {tensor.placements} "
-            f"on a mesh of shape {tuple(mesh.shape)} stands for {held}. Use distribute_tensor or fully_shard."
+            f"{what}: this process holds a block of shape {tuple(tensor._local_tensor.shape)}, and "
+            f"{tensor.placements} on a mesh of shape {tuple(mesh.shape)} stands for {held}. Use "
+            "distribute_tensor or fully_shard."
         )
     return layout

@@ -32,8 +32,8 @@ def work(manifold: Manifold) -> int:
 def owners(costs: Sequence[int], ranks: int) -> list[int]:
     """Give each weight to the rank that has the least to do so far, the largest first.
 
-    Every rank computes the same list from the same costs. The rank with the most work has at most 4/3 of the best
-    possible (Graham 1969).
+    Every rank computes the same list from the same costs. The rank with the most work has at most 4/3 of the
+    best possible (Graham 1969).
 
     Args:
         costs: of the weights.

@@ -50,7 +50,7 @@ class ShardedParameter:
         self.manifold = self.constraint.on(self.parameter.shape)
         #: of a tensor of the state
         self.state_layout = self.layout.of_state(state_shape(self.manifold, self.layout.whole, 1))
-        #: those that hold the other parts, and the one that steps the whole weight; None where parts move alone
+        #: those that hold the other parts, and which of them steps the whole weight; None if parts move alone
         self.peers: Peers | None = None
         self.owner = 0
         #: what moves here: the part, or the whole weight
@@ -94,8 +94,8 @@ class ShardedParameter:
         if not isinstance(grad, DTensor) or grad.device_mesh != self.parameter.device_mesh:
             lies = f"on {grad.device_mesh}" if isinstance(grad, DTensor) else "whole on this process"
             raise ConstraintError(
-                f"{self.label}: lies on {self.parameter.device_mesh}, and its gradient {lies}. Give the gradient the "
-                "mesh and the placements of the parameter."
+                f"{self.label}: lies on {self.parameter.device_mesh}, and its gradient {lies}. Give the "
+                "gradient the mesh and the placements of the parameter."
             )
         if grad.placements != self.parameter.placements:  # a sum over ranks that nobody has taken yet, say
             grad = grad.redistribute(placements=self.parameter.placements)

@@ -50,7 +50,8 @@ class Region:
             return Window(0, 1, 1)
         last = self.cut[-1] if self.cut else 0
         inner = math.prod(self.whole[last + 1 :])
-        # the runs are at one distance unless a dimension between the first with several entries and the last is cut
+        # the runs are at one distance, unless a dimension between the first with several entries and the last
+        # that is cut is cut too
         several = next((d for d, n in enumerate(self.shape) if n > 1), last)
         if any(several < d < last for d in self.cut):
             return None

@@ -15,8 +15,8 @@ from colangevin.sharding.entries import PartEntry, WholeEntry
 from colangevin.sharding.exchange import Parcel, Sheet, collect, deliver
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.owners import owners, work
-from colangevin.sharding.peers import Peers, peers
 from colangevin.sharding.parameter import STATE, ShardedParameter
+from colangevin.sharding.peers import Peers, peers
 from colangevin.step.entry import Entry
 
 __all__ = ["ShardedStep"]
@@ -27,8 +27,9 @@ States = dict[Tensor, dict[str, Any]]
 class ShardedStep:
     """All sharded parameters of an optimizer.
 
-    A parameter whose parts move alone is stepped where its parts are. Any other is stepped by one rank, its owner:
-    the parts of weight, gradient and state go there, and the parts of the new weight and state come back.
+    A parameter whose parts move alone is stepped where its parts are. Any other is stepped by one rank, its
+    owner: the parts of weight, gradient and state go there, and the parts of the new weight and state come
+    back.
 
     Args:
         parameters: the parameters, the same on every rank.

@@ -1,6 +1,7 @@
 """The state of sharded parameters: DTensors that lie as the parameters do, there from the beginning.
 
-A checkpoint of many ranks needs the same keys on every rank, also where a rank holds no element of a parameter.
+A checkpoint of many ranks needs the same keys on every rank, also where a rank holds no element of a
+parameter.
 """
 
 from typing import Any
