@@ -31,7 +31,8 @@ class Entry:
         word: of its noise: what tells it from other parameters of the same seed, a number of 64 bits.
         group_index: the number of its group.
         group: the group.
-        window: stub
+        window: of a parameter that is a part of a weight: which elements it has, for their noise. Only
+            parameters whose elements move alone, and spheres in whole rows, are parts; they have no replicas.
     """
 
     #: whether its tensors are parts of DTensors, or come from them
@@ -45,13 +46,14 @@ class Entry:
         word: int,
         group_index: int,
         group: dict[str, Any],
+        *,
         window: Window | None = None,
     ) -> None:
-        self.window = window
         self.parameter = parameter
         self.name = name
         self.index = index
         self.word = word
+        self.window = window
         self.group_index = group_index
         self.group = group
         self.state: dict[str, Any] = {}
