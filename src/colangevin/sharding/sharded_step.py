@@ -101,7 +101,7 @@ class ShardedStep:
         ):  # written through the DTensor, which the part does not count
             torch.autograd.graph.increment_version(entry.parameter)
             sharded.version = sharded.parameter._version
-        state = sharded.local_state(states)
+        state = sharded.local_state(states) if entry.numel else {}
         if state.keys() != entry.state.keys() or any(state[key] is not entry.state[key] for key in state):
             entry.bind(state)
 
