@@ -23,8 +23,11 @@ import torch.distributed as dist
 
 # A collective that waits for longer fails, and so does the test.
 PATIENCE = timedelta(seconds=60)
-# What the server imports, so that ranks need not.
-PRELOADED = ["pytest", "colangevin", "torch.distributed.tensor", "torch.distributed.optim", "tests.ranks"]
+# What the server imports, so that ranks need not: the first optimizer of a process imports torch._dynamo.
+PRELOADED = [
+    *("pytest", "colangevin", "tests.ranks"),
+    *("torch._dynamo", "torch.distributed.tensor", "torch.distributed.optim"),
+]
 
 
 def run_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) -> list[Any]:
@@ -123,6 +126,7 @@ def _rank(
             dist.init_process_group(
                 "gloo", init_method=f"file://{store}", rank=rank, world_size=world_size, timeout=PATIENCE
             )
+            dist.barrier()  # a rank that fails at once is not to break the connecting of the others
             answer = pickle.dumps(function(rank, *arguments))
     except BaseException as error:
         error.add_note(f"on rank {rank}:\n{traceback.format_exc()}")
