@@ -13,8 +13,10 @@ from colangevin.constraints import Free, solves
 from colangevin.dynamics import Dynamics, Underdamped
 from colangevin.dynamics.rates import largest
 from colangevin.errors import SplittingError
+from colangevin.independence import independent
 from colangevin.optim import checkpoint
 from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own, warn_at_rest
+from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
 from colangevin.optim.seeds import drawn_seed
@@ -47,6 +49,10 @@ class ConstrainedOptimizer(Optimizer):
     _options: ClassVar[tuple[str, ...]]
     #: whether every step leaves a momentum in the state
     _leaves_momentum: ClassVar[bool] = False
+    #: whether other ranks of a distributed job have nothing to do with this optimizer
+    _independent: bool = False
+    #: whether weights and seeds have been compared over the ranks
+    _compared: bool = False
     #: the state dict that is being loaded
     _loading: dict[str, Any] | None
     _roster: Roster
@@ -60,6 +66,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._loading = None
+        self._independent = independent()
         self._forget()
         options = {"constraint": Free(), "replicas": 0, "first_replica": 0, "seed": seed, "maximize": False}
         super().__init__(params, {**options, **defaults})
@@ -218,6 +225,8 @@ class ConstrainedOptimizer(Optimizer):
     @lasting
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        if not self._compared:
+            check_first_step(self)
         plan = self._plan_for(dynamics, segment)
         for mover in plan.watching:
             mover.check()
@@ -263,7 +272,7 @@ class ConstrainedOptimizer(Optimizer):
         """Give every group that has no seed one and the same."""
         groups = [group for group in self.param_groups if group["seed"] is None]
         if groups:
-            seed = drawn_seed()
+            seed = drawn_seed(independent=self._independent)
             for group in groups:
                 group["seed"] = seed
 
@@ -314,6 +323,10 @@ class ConstrainedOptimizer(Optimizer):
             self._check_options(group, f"param_groups[{index}] of the state dict")
         checkpoint.check_states(state_dict, self.param_groups, names, momentum=self._leaves_momentum)
         self._loading = state_dict
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a deep copy holds."""
+        return {**super().__getstate__(), "_independent": self._independent, "_compared": self._compared}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle, a deep copy or a state dict."""
