@@ -1,7 +1,8 @@
 r"""Standard normal noise as a pure function of (seed, step, parameter, element).
 
 No generator keeps a state. So a resumed run continues bit for bit without a saved generator, ranks that share
-a seed agree, and adding a parameter does not change the noise of the others.
+a seed agree, and adding a parameter does not change the noise of the others. A parameter that has a name is
+known by it, wherever it stands in an optimizer or in which of several; another by its number.
 
 A *stream* is the 64-bit key of one tensor of noise, mixed from the words that identify the tensor. Counter
 :math:`i` of a stream gives 64 bits by the SplitMix64 finaliser (Steele, Lea, Flood 2014). A second key of the
@@ -9,6 +10,7 @@ stream is added between the finaliser's two multiplications, so that no two stre
 The two halves of the 64 bits give elements :math:`2i` and :math:`2i + 1` by Box and Muller.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 
@@ -17,7 +19,7 @@ from torch import Tensor
 
 from colangevin.native.library import library
 
-__all__ = ["FIRST_MULTIPLIER", "INCREMENT", "SECOND_MULTIPLIER", "normal", "stream", "streams"]
+__all__ = ["FIRST_MULTIPLIER", "INCREMENT", "SECOND_MULTIPLIER", "normal", "stream", "streams", "word"]
 
 #: the increment of SplitMix64, 2^64 / golden ratio
 INCREMENT = 0x9E3779B97F4A7C15
@@ -56,6 +58,20 @@ def _extend(key: int, words: Sequence[int]) -> int:
     for word in words:
         key = _mix((key + (word + 1) * INCREMENT) & _MASK)
     return key
+
+
+def word(name: str, occurrence: int) -> int:
+    """The word of a parameter that is known by its name.
+
+    Args:
+        name: of the parameter.
+        occurrence: how many parameters of the same name come before it in its optimizer.
+
+    Returns:
+        A number of 64 bits with sign, which is how tables of words hold it.
+    """
+    digest = hashlib.blake2b(f"{occurrence}:{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequence[int] | Tensor:

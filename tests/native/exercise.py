@@ -120,7 +120,7 @@ def _weight(
         decay=0.01 * (index % 2),
         bound=float("inf"),
         seed=5,
-        parameter=index,
+        word=index,
         copy=index % 2,
         form=form,
         slack=slack,

@@ -33,7 +33,7 @@ class LineRow(NamedTuple):
     position: int  # address of the angles, 0 on a line
     step: int  # address of the step count
     elements: int
-    parameter: int  # index among the optimizer's parameters
+    word: int  # of the parameter's noise
     copy: int  # number of the copy
     seed: int
     flag: int  # index of the flag for a gradient that is not finite
@@ -57,7 +57,7 @@ class SphereRow(NamedTuple):
     rows: int  # number of rows
     entries: int  # of a row of the weight
     stride: int  # of a row of momentum and position, padding included
-    parameter: int  # index among the optimizer's parameters
+    word: int  # of the parameter's noise
     copy: int  # number of the copy
     seed: int
     flag: int  # index of the flag for a gradient that is not finite

@@ -28,11 +28,11 @@ def _extend(key, word):
 
 
 @triton.jit
-def copy_key(seed, step, parameter, copy):
+def copy_key(seed, step, word, copy):
     """Key of the noise of one copy of a parameter in one step: these words, and segment 0."""
     key = _mix(seed.to(tl.uint64) + _INCREMENT)
     key = _extend(key, step)
-    key = _extend(key, parameter)
+    key = _extend(key, word)
     key = _extend(key, copy)
     return _extend(key, key * 0)
 

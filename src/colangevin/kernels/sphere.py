@@ -25,7 +25,7 @@ _RADII = column(SphereRow, "radii")
 _ROWS = column(SphereRow, "rows")
 _ENTRIES = column(SphereRow, "entries")
 _STRIDE = column(SphereRow, "stride")
-_PARAMETER = column(SphereRow, "parameter")
+_WORD = column(SphereRow, "word")
 _COPY = column(SphereRow, "copy")
 _SEED = column(SphereRow, "seed")
 _FLAG = column(SphereRow, "flag")
@@ -143,7 +143,7 @@ def sphere(
 
     if NOISE:
         step = tl.load(tl.load(line + _STEP).to(tl.pointer_type(tl.int64)))
-        key = copy_key(tl.load(line + _SEED), step, tl.load(line + _PARAMETER), tl.load(line + _COPY))
+        key = copy_key(tl.load(line + _SEED), step, tl.load(line + _WORD), tl.load(line + _COPY))
     if LETTERS == 0:
         x_bar = x - b * (grad * unit)
         if NOISE:

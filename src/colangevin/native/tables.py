@@ -55,7 +55,7 @@ class Weight(Structure):
         ("program", POINTER(Program)),
         *((name, c_int64) for name in ("elements", "rows", "entries", "stride")),
         *((name, c_double) for name in ("radius", "decay", "bound")),
-        *((name, c_uint64) for name in ("seed", "parameter", "copy", "left")),
+        *((name, c_uint64) for name in ("seed", "word", "copy", "left")),
         ("first_unit", c_int64),
         *((name, c_int32) for name in ("form", "slack", "weight_type", "gradient_type", "state_type")),
         *((name, c_int32) for name in ("maximize", "counts", "doubtful", "edited", "sampled")),

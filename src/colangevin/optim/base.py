@@ -98,7 +98,9 @@ class ConstrainedOptimizer(Optimizer):
                 param_group["params"] = list(param_group["params"])
             param_group = dict(param_group)
         super().add_param_group(param_group)
-        _own(self.param_groups[-1])
+        added = self.param_groups[-1]
+        added.setdefault("noise_by", "name" if "param_names" in added else "index")
+        _own(added)
         self._plan, self._known_options = None, []
         try:
             self._check_group(len(self.param_groups) - 1)
@@ -334,6 +336,7 @@ class ConstrainedOptimizer(Optimizer):
         constraints = [group["constraint"] for group in self.param_groups] if loaded else []
         super().__setstate__(state)
         for group in self.param_groups:
+            group.setdefault("noise_by", checkpoint.NOISE_BEFORE)
             _own(group)
         for group, constraint in zip(self.param_groups, constraints, strict=bool(loaded)):
             group["constraint"] = constraint

@@ -14,7 +14,10 @@ from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
 from colangevin.step.entry import state_shape
 
-__all__ = ["check_form", "check_groups", "check_states", "pack", "restore_precision"]
+__all__ = ["NOISE_BEFORE", "check_form", "check_groups", "check_states", "pack", "restore_precision"]
+
+#: the option ``noise_by`` of groups that were saved before they had it
+NOISE_BEFORE = "index"
 
 
 def pack(optimizer: object, state_dict: dict[str, Any]) -> None:
@@ -74,8 +77,15 @@ def check_groups(
         )
     for number, (saved, group) in enumerate(zip(saved_groups, groups, strict=True)):
         _check_group(number, saved, group, names[number], options)
+    # as torch does it: saved names replace the optimizer's, which stay where none were saved
     return [
-        {**saved, "params": group["params"], "constraint": group["constraint"]}
+        {
+            "noise_by": NOISE_BEFORE,
+            "param_names": group.get("param_names"),
+            **saved,
+            "params": group["params"],
+            "constraint": group["constraint"],
+        }
         for saved, group in zip(saved_groups, groups, strict=True)
     ]
 

@@ -35,7 +35,7 @@ def own(value: Any) -> Any:
 
 
 def check_shared(group: Mapping[str, Any], where: str) -> None:
-    """Raise unless a group's constraint, replicas and seed are valid.
+    """Raise unless a group's constraint, replicas, seed and kind of noise are valid.
 
     Args:
         group: the parameter group.
@@ -58,6 +58,15 @@ def check_shared(group: Mapping[str, Any], where: str) -> None:
     seed = group["seed"]
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
         raise ConstraintError(f"seed={seed!r} in {where}: must be a whole number or None.")
+    noise_by = group["noise_by"]
+    if noise_by not in ("name", "index"):
+        raise ConstraintError(f"noise_by={noise_by!r} in {where}: must be 'name' or 'index'.")
+    if noise_by == "name" and group.get("param_names") is None:
+        raise ConstraintError(
+            f"noise_by='name' in {where}: noise follows from names of parameters, and these have none. "
+            "Build the optimizer with named ones: model.named_parameters(), or the groups of "
+            "colangevin.constrain(model, rules)."
+        )
 
 
 def check_noise(group: Mapping[str, Any], dynamics: Dynamics, where: str) -> None:

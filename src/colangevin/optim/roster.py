@@ -1,6 +1,7 @@
 """The entries of an optimizer, one for each parameter, kept from step to step while nothing changes."""
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,13 +9,15 @@ import torch
 from torch import Tensor
 
 from colangevin.errors import ConstraintError
+from colangevin.noise import word
 from colangevin.optim.checks import check_parameter, check_shared
+from colangevin.optim.names import stripped
 from colangevin.step.entry import Entry
 
 __all__ = ["Roster"]
 
 #: options of a group that its entries depend on
-_OPTIONS = ("constraint", "replicas", "first_replica")
+_OPTIONS = ("constraint", "replicas", "first_replica", "noise_by")
 
 
 class Roster:
@@ -60,19 +63,36 @@ class Roster:
             return self._entries
         before = {id(entry.parameter): entry for entry in self._entries}
         forms_before = {id(e.parameter): form for e, form in zip(self._entries, self._forms, strict=True)}
+        for number, group in enumerate(groups):
+            check_shared(group, f"param_groups[{number}]")
+        words = _words(groups)
         entries: list[Entry] = []
         for number, group in enumerate(groups):
             where = f"param_groups[{number}]"
-            check_shared(group, where)
             for parameter, name in zip(group["params"], names(number), strict=True):
                 if id(parameter) in before:
                     _check_constraint(before[id(parameter)], group["constraint"])
                 if forms_before.get(id(parameter)) != forms[len(entries)]:
                     check_parameter(parameter, group["constraint"], name, group["replicas"], where)
-                entries.append(Entry(parameter, name, len(entries), number, group))
+                index = len(entries)
+                entries.append(Entry(parameter, name, index, words[index], number, group))
         self._entries, self._parameters = entries, parameters
         self._groups, self._forms = known, forms
         return entries
+
+
+def _words(groups: Sequence[dict[str, Any]]) -> list[int]:
+    """The words of the noise of all parameters: made from their names, or their numbers."""
+    words: list[int] = []
+    before: Counter[str] = Counter()
+    for group in groups:
+        if group["noise_by"] == "index":
+            words += range(len(words), len(words) + len(group["params"]))
+            continue
+        for name in map(stripped, group["param_names"]):
+            words.append(word(name, before[name]))
+            before[name] += 1
+    return words
 
 
 def _check_constraint(entry: Entry, constraint: object) -> None:

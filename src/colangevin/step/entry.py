@@ -26,17 +26,19 @@ class Entry:
     Args:
         parameter: the parameter.
         name: what to call it in a message.
-        index: its number among all parameters of the optimizer, a word of its noise.
+        index: its number among all parameters of the optimizer.
+        word: of its noise: what tells it from other parameters of the same seed, a number of 64 bits.
         group_index: the number of its group.
         group: the group.
     """
 
     def __init__(
-        self, parameter: Tensor, name: str, index: int, group_index: int, group: dict[str, Any]
+        self, parameter: Tensor, name: str, index: int, word: int, group_index: int, group: dict[str, Any]
     ) -> None:
         self.parameter = parameter
         self.name = name
         self.index = index
+        self.word = word
         self.group_index = group_index
         self.group = group
         self.state: dict[str, Any] = {}

@@ -107,7 +107,7 @@ def noise_of(
     if not shapes:
         return []
     pairs = zip(entries, steps, strict=True)
-    parameters = [stream(entry.group["seed"], step, entry.index) for entry, step in pairs]
+    parameters = [stream(entry.group["seed"], step, entry.word) for entry, step in pairs]
     copies = [entry.numbers for entry in entries]
     keys = [streams(parameters, copies, segment, draw) for draw in range(len(shapes))]
     return [

@@ -125,6 +125,19 @@ def test_first_replica(first: object) -> None:
         cl.CoLod([{"params": [parameter(1.0)], "first_replica": first}], 0.1)
 
 
+@pytest.mark.parametrize("noise_by", [None, "names", 1])
+def test_noise_by(noise_by: object) -> None:
+    message = f"noise_by={noise_by!r} in param_groups[0]: must be 'name' or 'index'."
+    with pytest.raises(cl.ConstraintError, match=re.escape(message)):
+        cl.CoLod([{"params": [parameter(1.0)], "noise_by": noise_by}], 0.1)
+
+
+def test_noise_by_names_that_parameters_do_not_have() -> None:
+    message = words("noise_by='name' in param_groups[0]", "have none", "model.named_parameters()")
+    with pytest.raises(cl.ConstraintError, match=message):
+        cl.CoLod([{"params": [parameter(1.0)], "noise_by": "name"}], 0.1)
+
+
 @pytest.mark.parametrize("replicas", [1.0, "2", True, -1])
 def test_replicas(replicas: object) -> None:
     with pytest.raises(cl.ConstraintError, match=re.escape(f"replicas={replicas!r} in param_groups[0]")):

@@ -26,7 +26,7 @@ POSITION = column(LineRow, "position")
 FLAG = column(LineRow, "flag")
 _STEP = column(LineRow, "step")
 _ELEMENTS = column(LineRow, "elements")
-_PARAMETER = column(LineRow, "parameter")
+_WORD = column(LineRow, "word")
 _COPY = column(LineRow, "copy")
 _SEED = column(LineRow, "seed")
 _WIDTH = width(LineRow)
@@ -52,7 +52,7 @@ def reals_of(reals, weight):
 def noise_key(row):
     """Key of a weight's noise in this step."""
     step = tl.load(tl.load(row + _STEP).to(tl.pointer_type(tl.int64)))
-    return copy_key(tl.load(row + _SEED), step, tl.load(row + _PARAMETER), tl.load(row + _COPY))
+    return copy_key(tl.load(row + _SEED), step, tl.load(row + _WORD), tl.load(row + _COPY))
 
 
 @triton.jit

@@ -40,7 +40,7 @@ struct weight {
     double decay;               /* weight decay */
     double bound;               /* on the norm of the gradient: a larger one is looked at by the host */
     uint64_t seed;
-    uint64_t parameter;         /* words of the noise */
+    uint64_t word;              /* of the noise: the parameter's, and the number of the copy */
     uint64_t copy;
     uint64_t left;              /* checksum of the weight after the last step */
     int64_t first_unit;         /* of work */

@@ -26,7 +26,7 @@ static inline void draw_keys(const struct weight *w, uint64_t *keys)
 {
     const struct program *program = w->program;
     uint64_t key = extended(mixed(w->seed + INCREMENT), (uint64_t)*w->step);
-    key = extended(extended(extended(key, w->parameter), w->copy), (uint64_t)program->segment);
+    key = extended(extended(extended(key, w->word), w->copy), (uint64_t)program->segment);
     uint64_t draw = 0;
     if (!program->noisy)
         return;

@@ -104,7 +104,7 @@ def _rows(entry: Entry, weight: Tensor, flag: int, counts: bool) -> list[LineRow
             position=address(state.get("position"), copy * numel),
             step=state["step"].data_ptr(),
             elements=numel,
-            parameter=entry.index,
+            word=entry.word,
             # a launch that counts steps makes no noise, and finds a parameter's first copy by its 0
             copy=copy if counts else entry.numbers[copy],
             seed=entry.group["seed"] or 0,

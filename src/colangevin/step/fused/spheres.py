@@ -103,7 +103,7 @@ def _rows(entry: Entry, radii: Tensor, flag: int) -> list[SphereRow]:
             rows=count,
             entries=n,
             stride=stride,
-            parameter=entry.index,
+            word=entry.word,
             copy=entry.numbers[copy],
             seed=entry.group["seed"] or 0,
             flag=flag,

@@ -51,7 +51,7 @@ class Rows:
             row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
             row.sampled = row.form in (CIRCLE, SPHERE) and entry.numel > _LARGE
-            row.parameter, row.copy, row.counts = entry.index, entry.numbers[copy], copy == 0
+            row.word, row.copy, row.counts = entry.word & _MASK, entry.numbers[copy], copy == 0
         if radius is not None:
             self._set_radii(radius_table(radius, entry), one=one_a_copy(radius, entry) and not sphere)
 
