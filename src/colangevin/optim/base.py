@@ -16,6 +16,7 @@ from colangevin.errors import SplittingError
 from colangevin.independence import independent
 from colangevin.optim import checkpoint
 from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own, warn_at_rest
+from colangevin.optim.given_names import taken_names
 from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
@@ -53,6 +54,8 @@ class ConstrainedOptimizer(Optimizer):
     _independent: bool = False
     #: whether weights and seeds have been compared over the ranks
     _compared: bool = False
+    #: names of parameters that are not the group's names in order, since a wrapper has kept some parameters
+    _given_names: dict[Tensor, str]
     #: the state dict that is being loaded
     _loading: dict[str, Any] | None
     _roster: Roster
@@ -67,6 +70,7 @@ class ConstrainedOptimizer(Optimizer):
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._loading = None
         self._independent = independent()
+        self._given_names = {}
         self._forget()
         options = {"constraint": Free(), "replicas": 0, "first_replica": 0, "seed": seed, "maximize": False}
         super().__init__(params, {**options, **defaults})
@@ -103,6 +107,7 @@ class ConstrainedOptimizer(Optimizer):
         _own(added)
         self._plan, self._known_options = None, []
         try:
+            self._given_names |= taken_names(added)
             self._check_group(len(self.param_groups) - 1)
         except BaseException:
             self.param_groups.pop()
@@ -132,7 +137,9 @@ class ConstrainedOptimizer(Optimizer):
         group = self.param_groups[index]
         names = group.get("param_names")
         if names is not None:
-            return list(names)
+            # not strict: a group in a wrapper may have the names of more parameters than it holds
+            pairs = zip(group["params"], names, strict=False)
+            return [self._given_names.get(parameter, name) for parameter, name in pairs]
         return [f"param_groups[{index}].params[{i}]" for i in range(len(group["params"]))]
 
     # ---- the step --------------------------------------------------------------------------------
@@ -328,7 +335,8 @@ class ConstrainedOptimizer(Optimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle or a deep copy holds."""
-        return {**super().__getstate__(), "_independent": self._independent, "_compared": self._compared}
+        kept = ("_independent", "_compared", "_given_names")
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in kept}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle, a deep copy or a state dict."""

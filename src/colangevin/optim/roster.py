@@ -65,7 +65,7 @@ class Roster:
         forms_before = {id(e.parameter): form for e, form in zip(self._entries, self._forms, strict=True)}
         for number, group in enumerate(groups):
             check_shared(group, f"param_groups[{number}]")
-        words = _words(groups)
+        words = _words(groups, names)
         entries: list[Entry] = []
         for number, group in enumerate(groups):
             where = f"param_groups[{number}]"
@@ -81,15 +81,15 @@ class Roster:
         return entries
 
 
-def _words(groups: Sequence[dict[str, Any]]) -> list[int]:
+def _words(groups: Sequence[dict[str, Any]], names: Callable[[int], Sequence[str]]) -> list[int]:
     """The words of the noise of all parameters: made from their names, or their numbers."""
     words: list[int] = []
     before: Counter[str] = Counter()
-    for group in groups:
+    for number, group in enumerate(groups):
         if group["noise_by"] == "index":
             words += range(len(words), len(words) + len(group["params"]))
             continue
-        for name in map(stripped, group["param_names"]):
+        for name in map(stripped, names(number)):
             words.append(word(name, before[name]))
             before[name] += 1
     return words
