@@ -17,12 +17,15 @@ ROOT = Path(__file__).parents[1]
 
 # What each of these may import of the library besides itself.
 ALLOWED = {
-    "constraints": {"errors", "sharded", "surroundings"},
+    "constraints": {"draws", "errors", "sharded", "surroundings"},
     "dynamics": {"constraints", "errors"},
     "kernels": {"noise"},
     "native": set(),
     "step": {"constraints", "dynamics", "kernels", "native", "errors", "noise", "surroundings"},
-    "optim": {"constraints", "dynamics", "step", "errors", "noise", "sharded", "surroundings"},
+    "optim": {
+        *("constraints", "dynamics", "step"),
+        *("draws", "errors", "independence", "noise", "sharded", "surroundings"),
+    },
     "integrations": {"constraints", "diagnostics", "errors", "extras", "optim", "sampling", "schedules"},
 }
 # What needs an extra to be imported, so nothing of the library may import it.

@@ -10,6 +10,7 @@ from colangevin.errors import (
     SamplesError,
     SplittingError,
 )
+from colangevin.independence import independent_ranks
 from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain, project_
 from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
@@ -41,6 +42,7 @@ __all__ = [
     "SplittingError",
     "constrain",
     "diagnostics",
+    "independent_ranks",
     "plot_reliability",
     "posterior_temperature",
     "prior_weight_decay",

@@ -11,9 +11,11 @@ from torch.func import functional_call, vmap
 
 from colangevin.constraints.start import Init
 from colangevin.errors import ConstraintError
+from colangevin.independence import independent
 from colangevin.noise import stream
 from colangevin.optim.groups import Groups
 from colangevin.optim.param_groups import Rules, begin, choose
+from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.stacked_module import StackedModule
 
 __all__ = ["Replicas"]
@@ -32,8 +34,9 @@ class Replicas(StackedModule):
         build: makes one model. It is called n times, each time with torch's generators newly seeded. It must
             draw from these only; CUDA's are seeded only if CUDA was used before, so build on the CPU.
         n: the number of replicas.
-        seed: of the initialisation; None draws one from torch's generator. Replica i depends on the seed and
-            on i, not on n. Torch's generators are left as they were.
+        seed: of the initialisation; None draws one from torch's generator, in a distributed job the same on
+            all ranks. Replica i depends on the seed and on i, not on n. Torch's generators are left as they
+            were.
 
     Raises:
         ConstraintError: when n is not a positive whole number, or `build` makes models of different shapes.
@@ -56,7 +59,7 @@ class Replicas(StackedModule):
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ConstraintError(f"seed={seed!r}: must be a whole number or None.")
         self._n = n
-        self._seed = int(torch.randint(2**63 - 1, ()).item()) if seed is None else seed
+        self._seed = drawn_seed(independent=independent()) if seed is None else seed
         # consecutive seeds: torch's generator uses 32 bits of a seed, in which mixed seeds could coincide
         first = stream(self._seed) >> 1
         models = [_built(build, first + i) for i in range(n)]

@@ -160,56 +160,6 @@ def test_the_first_step_of_a_process_spoils_no_later_one(first: str) -> None:
 
 # ---- distributed jobs -----------------------------------------------------------------------------------
 
-RANK = """
-    import sys
-    import torch
-    import torch.distributed as dist
-    from torch import nn
-    import colangevin as cl
-
-    rank, store = int(sys.argv[1]), sys.argv[2]
-    dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
-    torch.manual_seed(100 + rank)
-    model = nn.Linear(3, 2)
-    built = cl.CoLod(cl.constrain(model, {"weight": cl.Circle(2.0)}), 0.1, temperature=0.1)
-    late = cl.CoLod(cl.constrain(model, {"weight": cl.Circle(2.0)}), 0.1)
-    for group in late.param_groups:
-        group["temperature"] = 0.1
-    for p in model.parameters():
-        p.grad = torch.zeros_like(p)
-    late.step()
-    own = cl.CoLod(model.parameters(), 0.1, temperature=0.1, seed=rank)
-    print(built.param_groups[0]["seed"], late.param_groups[0]["seed"], own.param_groups[0]["seed"])
-    dist.destroy_process_group()
-"""
-
-
-def test_ranks_agree_on_a_seed_that_is_drawn(tmp_path: object) -> None:
-    """Rank 0's generator governs; a seed that is given is left alone."""
-    command = [sys.executable, "-c", textwrap.dedent(RANK)]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), f"{tmp_path}/store"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    answers = [rank.communicate(timeout=120) for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], answers
-    (built, late, own), (other_built, other_late, other_own) = (out.split() for out, _ in answers)
-    assert built == other_built
-    assert late == other_late != built
-    assert (own, other_own) == ("0", "1")
-    torch.manual_seed(100)
-    nn.Linear(3, 2)
-    alone = cl.CoLod(nn.Linear(1, 1).parameters(), 0.1, temperature=0.1)
-    assert alone.param_groups[0]["seed"] != int(built)  # the layer above took numbers from the generator
-    torch.manual_seed(100)
-    model = nn.Linear(3, 2)
-    assert cl.CoLod(model.parameters(), 0.1, temperature=0.1).param_groups[0]["seed"] == int(built)
-
 
 def single_process(store: str) -> AbstractContextManager[None]:
     @contextmanager

@@ -11,7 +11,8 @@ from torch import Tensor
 from colangevin.constraints.description import same_description
 from colangevin.constraints.dtypes import check_dtype, state_dtype
 from colangevin.constraints.manifold import Manifold
-from colangevin.constraints.start import Init, start
+from colangevin.constraints.start import Init, chosen, start
+from colangevin.draws import drawn_alike
 from colangevin.errors import label
 from colangevin.sharded import refuse_sharded, whole, write_
 from colangevin.surroundings import full_precision
@@ -93,7 +94,8 @@ class Constraint(ABC):
             init: `"auto"` keeps a feasible weight bit for bit and puts others onto the manifold, except under
                 a bound (circles, spheres with slack, inequalities), where they raise. `"keep"` only checks.
                 `"nearest"` moves an infeasible weight to the nearest feasible one. `"draw"` replaces the
-                weight by one drawn uniformly on the manifold.
+                weight by one drawn uniformly on the manifold; in a distributed job all ranks have to call
+                this, and get the same.
             replicas: whether `weight` is such a stack.
             name: what to call it in an error.
 
@@ -103,7 +105,11 @@ class Constraint(ABC):
         Raises:
             ConstraintError: when the weight cannot carry the constraint; InfeasibleError for its values.
         """
-        placed = start(self, weight, init, replicas=replicas, name=name)
+
+        def placed_at() -> Tensor | None:
+            return start(self, weight, init, replicas=replicas, name=name)
+
+        placed = drawn_alike(placed_at, [(name, weight)]) if chosen(init) == "draw" else placed_at()
         if placed is not None:
             write_(weight, placed)
         return weight

@@ -11,9 +11,9 @@ from colangevin.diagnostics import Monitor
 from colangevin.errors import ConstraintError
 from colangevin.extras import extra
 from colangevin.integrations.averages import Averages
-from colangevin.integrations.ranks import check_ranks
 from colangevin.integrations.watched import Watched
 from colangevin.optim.base import ConstrainedOptimizer
+from colangevin.optim.ranks import check_ranks
 from colangevin.optim.unwrap import unwrap
 from colangevin.sampling import Samples
 from colangevin.schedules import Schedule

@@ -13,8 +13,11 @@ from colangevin.constraints import Free, solves
 from colangevin.dynamics import Dynamics, Underdamped
 from colangevin.dynamics.rates import largest
 from colangevin.errors import SplittingError
+from colangevin.independence import independent
 from colangevin.optim import checkpoint
 from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own, warn_at_rest
+from colangevin.optim.given_names import taken_names
+from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
 from colangevin.optim.seeds import drawn_seed
@@ -48,6 +51,12 @@ class ConstrainedOptimizer(Optimizer):
     _options: ClassVar[tuple[str, ...]]
     #: whether every step leaves a momentum in the state
     _leaves_momentum: ClassVar[bool] = False
+    #: whether other ranks of a distributed job have nothing to do with this optimizer
+    _independent: bool = False
+    #: whether weights and seeds have been compared over the ranks
+    _compared: bool = False
+    #: names of parameters that are not the group's names in order, since a wrapper has kept some parameters
+    _given_names: dict[Tensor, str]
     #: the state dict that is being loaded
     _loading: dict[str, Any] | None
     _roster: Roster
@@ -61,6 +70,8 @@ class ConstrainedOptimizer(Optimizer):
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._loading = None
+        self._independent = independent()
+        self._given_names = {}
         self._forget()
         options = {"constraint": Free(), "replicas": 0, "first_replica": 0, "seed": seed, "maximize": False}
         super().__init__(params, {**options, **defaults})
@@ -97,6 +108,7 @@ class ConstrainedOptimizer(Optimizer):
         _own(added)
         self._plan, self._known_options = None, []
         try:
+            self._given_names |= taken_names(added)
             self._check_group(len(self.param_groups) - 1)
         except BaseException:
             self.param_groups.pop()
@@ -138,7 +150,9 @@ class ConstrainedOptimizer(Optimizer):
         group = self.param_groups[index]
         names = group.get("param_names")
         if names is not None:
-            return list(names)
+            # not strict: a group in a wrapper may have the names of more parameters than it holds
+            pairs = zip(group["params"], names, strict=False)
+            return [self._given_names.get(parameter, name) for parameter, name in pairs]
         return [f"param_groups[{index}].params[{i}]" for i in range(len(group["params"]))]
 
     # ---- the step --------------------------------------------------------------------------------
@@ -236,6 +250,8 @@ class ConstrainedOptimizer(Optimizer):
     @lasting
     def _segment(self, dynamics: list[Dynamics], segment: int) -> None:
         """Run one segment of every group's splitting: check all, then compute, then write."""
+        if not self._compared:
+            check_first_step(self)
         with solves.counting(self) if self in solves.watchers else nullcontext():
             plan = self._prepared(dynamics, segment)
             for mover in plan.movers:
@@ -304,7 +320,7 @@ class ConstrainedOptimizer(Optimizer):
         """Give every group that has no seed one and the same."""
         groups = [group for group in self.param_groups if group["seed"] is None]
         if groups:
-            seed = drawn_seed()
+            seed = drawn_seed(independent=self._independent)
             for group in groups:
                 group["seed"] = seed
 
@@ -355,6 +371,11 @@ class ConstrainedOptimizer(Optimizer):
             self._check_options(group, f"param_groups[{index}] of the state dict")
         checkpoint.check_states(state_dict, self.param_groups, names, momentum=self._leaves_momentum)
         self._loading = state_dict
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a deep copy holds."""
+        kept = ("_independent", "_compared", "_given_names")
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in kept}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle, a deep copy or a state dict."""

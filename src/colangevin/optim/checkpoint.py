@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints import Manifold
+from colangevin.constraints import Constraint, Manifold
 from colangevin.constraints.description import same_description
 from colangevin.constraints.dtypes import state_dtype
 from colangevin.errors import ConstraintError, label
@@ -94,7 +94,7 @@ def check_groups(
 def _check_group(
     number: int, saved: object, group: dict[str, Any], names: Sequence[str], options: Iterable[str]
 ) -> None:
-    if not isinstance(saved, Mapping) or not isinstance(saved.get("constraint"), Mapping):
+    if not isinstance(saved, Mapping) or not isinstance(saved.get("constraint"), Mapping | Constraint):
         raise ConstraintError(
             f"state dict: group {number} names no constraint, so it was not saved by this library. "
             "Start from the model's weights instead."
@@ -116,6 +116,8 @@ def _check_group(
             f"{group['replicas']}. Build the optimizer as the saved one was built, then load."
         )
     ours, theirs = group["constraint"].describe(), saved["constraint"]
+    if isinstance(theirs, Constraint):  # ZeroRedundancyOptimizer saves options as they are
+        theirs = theirs.describe()
     if group["params"] and not same_description(ours, dict(theirs)):
         raise ConstraintError(
             f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {_words(theirs)}, "

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from colangevin.constraints import Constraint, Free
 from colangevin.optim.folding import fold, glob, pattern
+from colangevin.optim.given_names import GivenNames
 from colangevin.optim.plain_table import lines_of, wrapped
 
 __all__ = ["Groups", "members"]
@@ -26,6 +27,22 @@ class Groups(list[dict[str, Any]]):
     table stand the matrices that are free and the share of weights that are held. Of replicas, shapes and
     numbers are those of one.
     """
+
+    def names_apart(self) -> "Groups":
+        """The same groups with names beside the parameters, as `ZeroRedundancyOptimizer` takes them.
+
+        A parameter and its name are a pair in these groups. `torch.distributed.optim.ZeroRedundancyOptimizer`
+        takes no pairs; it takes `{"params": parameters, "param_names": names}`.
+
+        Returns:
+            New groups of the same parameters and options.
+        """
+        apart = Groups()
+        for group in self:
+            named = [(name, parameter) for name, parameter in members(group) if name is not None]
+            parameters = [parameter for _, parameter in named]
+            apart.append({**group, "params": parameters, "param_names": GivenNames(named)})
+        return apart
 
     def __repr__(self) -> str:
         try:

@@ -6,10 +6,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
+import torch.distributed
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from colangevin.constraints import Constraint, Free
-from colangevin.constraints.start import Init, start
+from colangevin.constraints.start import Init, chosen, start
+from colangevin.draws import drawn_alike
 from colangevin.errors import ConstraintError
 from colangevin.optim.checks import warn_at_rest
 from colangevin.optim.groups import Groups
@@ -43,8 +46,9 @@ def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> Groups:
             is the polar factor; for a fresh weight it is an orthogonal initialisation.) Under bounds, which
             are `Circle`, `Sphere` with slack and inequalities, it raises for any other weight. `"keep"`
             only checks. `"nearest"` moves weights under bounds too: circles clamp entries, spheres shrink
-            rows. `"draw"` replaces every constrained weight by one drawn uniformly on its manifold. True
-            means `"auto"`, False `"keep"`.
+            rows. `"draw"` replaces every constrained weight by one drawn uniformly on its manifold; in a
+            distributed job all ranks have to call this, and get the same. True means `"auto"`, False
+            `"keep"`.
 
     Returns:
         A list of groups with named parameters.
@@ -71,6 +75,8 @@ def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> Groups:
     refuse_replicas(model)
     groups = choose(model, rules)
     begin([(group["constraint"], *member) for group in groups for member in group["params"]], init)
+    held = [group for group in groups if not isinstance(group["constraint"], Free)]
+    _send_from_first(model, {parameter for group in held for _, parameter in group["params"]})
     return groups
 
 
@@ -134,18 +140,41 @@ def begin(
         replicas: whether each parameter is a stack of weights.
         around: a context manager to enter while a parameter starts, by the parameter's number.
     """
-    placed: list[tuple[Tensor, Tensor]] = []
-    for number, (constraint, name, parameter) in enumerate(members):
-        if isinstance(constraint, Free):
-            continue
-        with around(number):
-            values = start(constraint, parameter, init, replicas=replicas, name=name)
+    held = [(number, *member) for number, member in enumerate(members) if not isinstance(member[0], Free)]
+
+    def starts() -> list[Tensor | None]:
+        found = []
+        for number, constraint, name, parameter in held:
+            with around(number):
+                found.append(start(constraint, parameter, init, replicas=replicas, name=name))
+        return found
+
+    if chosen(init) == "draw":
+        placed = drawn_alike(starts, [(name, parameter) for _, _, name, parameter in held])
+    else:
+        placed = starts()
+    for (_, constraint, name, parameter), values in zip(held, placed, strict=True):
         warn_at_rest(constraint, parameter if values is None else values, name, replicas)
-        if values is not None:
-            placed.append((parameter, values))
     with torch.no_grad():
-        for parameter, values in placed:
-            write_(parameter, values)
+        for (_, _, _, parameter), values in zip(held, placed, strict=True):
+            if values is not None:
+                write_(parameter, values)
+
+
+@torch.no_grad()
+def _send_from_first(model: nn.Module, held: set[Tensor]) -> None:
+    """Give all ranks of a `DistributedDataParallel` the weights of its first rank.
+
+    Their weights were the same before. On processors that round differently their nearest points need not be,
+    and a completion of a weight without full rank is drawn. A module that is wrapped later is sent by torch.
+    """
+    for module in model.modules():
+        if isinstance(module, DistributedDataParallel):
+            for name, parameter in module.module.named_parameters():
+                if parameter in held and name not in module.parameters_to_ignore:
+                    values = parameter.detach().contiguous()
+                    torch.distributed.broadcast(values, group=module.process_group, group_src=0)
+                    parameter.copy_(values)
 
 
 def refuse_replicas(model: nn.Module) -> None:

@@ -73,7 +73,7 @@ class Roster:
         forms_before = {id(each): form for each, form in zip(self._parameters, self._forms, strict=True)}
         for number, group in enumerate(groups):
             check_shared(group, f"param_groups[{number}]")
-        words = _words(groups)
+        words = _words(groups, names)
         plain: list[Entry] = []
         sharded: list[ShardedParameter] = []
         for number, group in enumerate(groups):
@@ -122,15 +122,15 @@ def _step_of(sharded: "list[ShardedParameter]") -> "ShardedStep":
     return ShardedStep(sharded)
 
 
-def _words(groups: Sequence[dict[str, Any]]) -> list[int]:
+def _words(groups: Sequence[dict[str, Any]], names: Callable[[int], Sequence[str]]) -> list[int]:
     """The words of the noise of all parameters: made from their names, or their numbers."""
     words: list[int] = []
     before: Counter[str] = Counter()
-    for group in groups:
+    for number, group in enumerate(groups):
         if group["noise_by"] == "index":
             words += range(len(words), len(words) + len(group["params"]))
             continue
-        for name in map(stripped, group["param_names"]):
+        for name in map(stripped, names(number)):
             words.append(word(name, before[name]))
             before[name] += 1
     return words

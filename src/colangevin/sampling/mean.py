@@ -131,8 +131,8 @@ class RunningMean:
     def _parameters(self) -> list[tuple[str, Tensor, dict[str, Any]]]:
         return [
             (name, parameter, group)
-            for group in self.optimizer.param_groups
-            for name, parameter in zip(group["param_names"], group["params"], strict=True)
+            for number, group in enumerate(self.optimizer.param_groups)
+            for name, parameter in zip(self.optimizer._names(number), group["params"], strict=True)
         ]
 
     def state_dict(self) -> dict[str, Any]:
