@@ -262,7 +262,7 @@ class ConstrainedOptimizer(Optimizer):
             self._roster.sharded.give(self.state, dynamics, segment)
 
     def _prepared(self, dynamics: list[Dynamics], segment: int) -> Plan:
-        """A plan with everything done that may fail. If parameters are sharded, it fails on all ranks or none."""
+        """A plan with everything done that may fail. Of sharded parameters it fails on all ranks or none."""
         try:
             plan = self._ready(dynamics, segment)
         except Exception as error:

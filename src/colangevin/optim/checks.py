@@ -177,8 +177,8 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         raise ConstraintError(f"{what}: {where} has replicas={replicas}, so dimension 0 must be {replicas}.")
     if replicas and is_sharded(parameter):
         raise ConstraintError(
-            f"{what}: is a DTensor, and {where} has replicas={replicas}. Replicas are whole on every process: "
-            "use plain parameters, or one weight a DTensor."
+            f"{what}: is a DTensor, and {where} has replicas={replicas}. Replicas are whole on every "
+            "process: use plain parameters, or one weight a DTensor."
         )
     constraint.check_stack(parameter.shape, bool(replicas), name)
     if not isinstance(constraint, Free):

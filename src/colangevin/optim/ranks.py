@@ -52,13 +52,24 @@ def check_first_step(optimizer: "ConstrainedOptimizer") -> None:
 
     Args:
         optimizer: one of this library's, about to take a step.
+
+    Raises:
+        ConstraintError: when no parameter has a gradient, as when the model was sharded in the meantime.
     """
     if not several():
         optimizer._compared = True
         return
     capturing = torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
-    if not capturing and any(largest(group["lr"]) for group in optimizer.param_groups):
-        check_ranks(optimizer)
+    if capturing or not any(largest(group["lr"]) for group in optimizer.param_groups):
+        return
+    if optimizer._parameters() and all(each.grad is None for each in optimizer._parameters()):
+        raise ConstraintError(
+            "param_groups: no parameter has a gradient at the first step. If the model was sharded after its "
+            "optimizer was built (fully_shard, parallelize_module, distribute_module), the optimizer has "
+            "parameters that the model has no longer: build the optimizer after that. Else call backward() "
+            "before step()."
+        )
+    check_ranks(optimizer)
 
 
 def check_ranks(optimizer: "ConstrainedOptimizer") -> None:

@@ -1,4 +1,4 @@
-"""Entries of sharded parameters: the part that a process holds, or a whole weight that it steps for others."""
+"""Entries of sharded parameters: the part that a process holds, or a whole weight that it steps."""
 
 from typing import Any
 

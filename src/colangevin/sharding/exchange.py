@@ -127,7 +127,7 @@ def _all_to_all(
     incoming: Sequence[Sequence[tuple[Sheet, Region]]],
     peers: Peers,
 ) -> tuple[Tensor, list[int], Callable[[], object]]:
-    """Send blocks to every rank and receive others: the bytes received, how many from each, and what waits."""
+    """Send blocks to every rank, receive others: the bytes, how many from each, and what waits for them."""
     packed = [_packed(block, region) for each in outgoing for block, region in each]
     sent = [sum(padded(region, block.element_size()) for block, region in each) for each in outgoing]
     sizes = [sum(padded(region, sheet.part.element_size()) for sheet, region in each) for each in incoming]
