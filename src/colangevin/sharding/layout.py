@@ -1,7 +1,8 @@
 """Layout: which block of a tensor each process of a mesh holds."""
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -83,7 +84,9 @@ def _region(layout: Layout, coordinate: tuple[int, ...]) -> Region:
     for place, cut, ranks in zip(coordinate, layout.cuts, layout.mesh, strict=True):
         if cut is not None:
             dim, pieces = cut
-            numbers[dim] = _chunks(numbers[dim], ranks * pieces, range(place, ranks * pieces, ranks))
+            numbers[dim] = _joined(
+                _chunk(_chunk(numbers[dim], pieces, piece), ranks, place) for piece in range(pieces)
+            )
     if any(len(each) > 1 for each in numbers):
         raise ConstraintError(
             f"a tensor of shape {layout.whole} on a mesh of shape {layout.mesh}: processes hold several "
@@ -93,16 +96,20 @@ def _region(layout: Layout, coordinate: tuple[int, ...]) -> Region:
     return Region(layout.whole, tuple(a for a, _ in ends), tuple(b - a for a, b in ends))
 
 
-def _chunks(numbers: _Numbers, count: int, chosen: range) -> _Numbers:
-    """Some of the parts that ``torch.chunk`` makes, one after the other."""
+def _chunk(numbers: _Numbers, count: int, number: int) -> _Numbers:
+    """One of the parts that ``torch.chunk`` makes."""
     size = -(-sum(b - a for a, b in numbers) // count)
+    return _between(numbers, number * size, (number + 1) * size)
+
+
+def _joined(parts: Iterable[_Numbers]) -> _Numbers:
+    """The numbers of several parts; intervals that follow one another become one."""
     found: list[tuple[int, int]] = []
-    for part in chosen:
-        for a, b in _between(numbers, part * size, (part + 1) * size):
-            if found and found[-1][1] == a:
-                found[-1] = found[-1][0], b
-            else:
-                found.append((a, b))
+    for a, b in itertools.chain.from_iterable(parts):
+        if found and found[-1][1] == a:
+            found[-1] = found[-1][0], b
+        else:
+            found.append((a, b))
     return tuple(found)
 
 
