@@ -22,21 +22,27 @@ def refuse_sharded(tensor: Tensor, what: str) -> None:
     Raises:
         ConstraintError: naming the parameter and what to do.
     """
-    kind = _kind(tensor)
-    if kind is not None:
+    who = label(what, tensor.shape)
+    if _flat(tensor):
         raise ConstraintError(
-            f"{label(what, tensor.shape)}: is {kind}, of which a process may hold a part only; constraints "
+            f"{who}: is a flat shard of FullyShardedDataParallel, which joins weights to "
+            "one vector and cuts it without regard to their rows. Use torch.distributed.fsdp.fully_shard, "
+            "which keeps the weights apart, or torch.nn.parallel.DistributedDataParallel."
+        )
+    if _dtensor(tensor):
+        raise ConstraintError(
+            f"{who}: is a DTensor, of which a process may hold a part only; constraints "
             "need the whole weight. Use the module before it is sharded, and train it with "
             "torch.nn.parallel.DistributedDataParallel."
         )
 
 
-def _kind(tensor: Tensor) -> str | None:
-    """What kind of shard a tensor is. DTensors exist only once their module has been imported."""
+def _flat(tensor: Tensor) -> bool:
+    """Whether ``FullyShardedDataParallel`` has marked it: as flat, or as a piece cut from what is."""
+    return getattr(tensor, "_is_flat_param", False) or getattr(tensor, "_fsdp_flattened", False)
+
+
+def _dtensor(tensor: Tensor) -> bool:
+    """Whether it is a DTensor, which exist only once their module has been imported."""
     dtensors = sys.modules.get("torch.distributed.tensor")
-    if dtensors is not None and isinstance(tensor, dtensors.DTensor):
-        return "a DTensor"
-    # FullyShardedDataParallel marks its flat parameter and, with use_orig_params, the pieces cut from it
-    if getattr(tensor, "_is_flat_param", False) or getattr(tensor, "_fsdp_flattened", False):
-        return "a flat shard of FullyShardedDataParallel"
-    return None
+    return dtensors is not None and isinstance(tensor, dtensors.DTensor)

@@ -13,6 +13,7 @@ from colangevin.errors import ConstraintError, label
 from colangevin.independence import several
 from colangevin.optim.checksums import checksums
 from colangevin.optim.names import stripped
+from colangevin.sharded import refuse_sharded
 
 if TYPE_CHECKING:
     from colangevin.optim.base import ConstrainedOptimizer
@@ -136,6 +137,8 @@ def _held(optimizer: "ConstrainedOptimizer") -> _Held:
     weights: list[Tensor] = []
     seeds: dict[_Group, int | None] = {}
     for number, group in enumerate(optimizer.param_groups):
+        for name, weight in zip(optimizer._names(number), group["params"], strict=True):
+            refuse_sharded(weight, name)  # one that was cut since the optimizer was built
         named = group.get("param_names") is not None
         found = [
             (_Parameter(stripped(name) if named else name, tuple(weight.shape), named), weight)
