@@ -1,6 +1,7 @@
 """Shards of a weight are refused by name: what holds for a part says nothing about the whole."""
 
 import sys
+import warnings
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import nn
 
 import colangevin as cl
 from colangevin.sharded import refuse_sharded
+from tests.ranks import errors_of_ranks
 
 NAMES_AND_ADVICE = r"parameter 'w' \(4, 3\): is a DTensor.*constraints need the whole weight.*before it is "
 
@@ -55,8 +57,32 @@ def test_a_flat_shard_is_refused(process_group, original):
 
     model = FullyShardedDataParallel(nn.Linear(3, 2), use_orig_params=original, device_id=torch.device("cpu"))
     for name, parameter in model.named_parameters():
-        with pytest.raises(cl.ConstraintError, match=f"'{name}' .*flat shard of FullyShardedDataParallel"):
+        flat = f"'{name}' .*flat shard of FullyShardedDataParallel.*fully_shard.*DistributedDataParallel"
+        with pytest.raises(cl.ConstraintError, match=flat):
             refuse_sharded(parameter, name)
+        with pytest.raises(cl.ConstraintError, match=flat):
+            cl.CoLod([(name, parameter)], 0.1)
+    with pytest.raises(cl.ConstraintError, match=r"flat shard of FullyShardedDataParallel.*fully_shard"):
+        cl.constrain(model, {"*": cl.Circle(2.0)})
+
+
+def cut_after_the_optimizer_was_built(rank):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    warnings.simplefilter("ignore")
+    model = nn.Linear(3, 2)
+    optimizer = cl.CoLod(cl.constrain(model, {"weight": cl.Circle(2.0)}), 0.1)
+    sharded = FullyShardedDataParallel(model, use_orig_params=True, device_id=torch.device("cpu"))
+    sharded(torch.ones(3)).sum().backward()
+    optimizer.step()
+
+
+def test_a_weight_that_was_cut_after_the_optimizer_was_built():
+    for error in errors_of_ranks(cut_after_the_optimizer_was_built, 2):
+        with pytest.raises(
+            cl.ConstraintError, match=r"parameter 'weight' .*flat shard of Fully.*fully_shard"
+        ):
+            raise error
 
 
 def test_a_whole_weight_passes_and_imports_nothing():

@@ -78,7 +78,7 @@ def refuse_sharded(tensor: Tensor, what: str) -> None:
     # FullyShardedDataParallel marks its flat parameter and, with use_orig_params, the pieces cut from it
     if getattr(tensor, "_is_flat_param", False) or getattr(tensor, "_fsdp_flattened", False):
         raise ConstraintError(
-            f"{label(what, tensor.shape)}: is a flat shard of FullyShardedDataParallel, which has no rows "
-            "and no columns. Shard the model by torch.distributed.fsdp.fully_shard, or train it with "
-            "torch.nn.parallel.DistributedDataParallel."
+            f"{label(what, tensor.shape)}: is a flat shard of FullyShardedDataParallel, which joins weights "
+            "to one vector and cuts it without regard to their rows. Use torch.distributed.fsdp.fully_shard, "
+            "which keeps the weights apart, or torch.nn.parallel.DistributedDataParallel."
         )

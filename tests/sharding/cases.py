@@ -71,7 +71,7 @@ def trained(
     place: Callable[[Tensor], Tensor] = torch.clone,
     steps: int = 3,
 ) -> dict[str, Tensor]:
-    """Weights and states after some steps along gradients that are the same on every rank, as whole tensors."""
+    """Whole weights and states after some steps along gradients that are the same on every rank."""
     parameters = {name: nn.Parameter(place(weight)) for name, (_, weight) in weights.items()}
     groups = [
         {"params": [(name, parameters[name])], "constraint": constraint}

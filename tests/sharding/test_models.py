@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
-from tests.ranks import run_ranks
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
@@ -15,6 +14,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 import colangevin as cl
 from colangevin.sharded import whole
+from tests.ranks import run_ranks
 
 RULES = {
     "0.weight": cl.Orthogonal(),

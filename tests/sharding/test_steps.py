@@ -1,7 +1,8 @@
-"""Steps of sharded parameters are those of one process: the same noise, and the same bits where nothing is summed."""
+"""Steps of sharded parameters are those of one process, noise included."""
 
 import pytest
 import torch
+
 from tests.sharding.cases import CUTS, OPTIMIZERS, constraints, spread, trained
 from tests.sharding.simulated import simulate
 

@@ -9,10 +9,10 @@ from colangevin.constraints.start import Init
 from colangevin.diagnostics import Monitor
 from colangevin.errors import ConstraintError
 from colangevin.extras import extra
-from colangevin.integrations.ranks import check_ranks
 from colangevin.optim import constrain
 from colangevin.optim.base import ConstrainedOptimizer
 from colangevin.optim.param_groups import Rules
+from colangevin.optim.ranks import check_ranks
 from colangevin.optim.unwrap import unwrap
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from colangevin.errors import ConstraintError, label
 from colangevin.independence import several
 from colangevin.optim.checksums import checksums
 from colangevin.optim.names import stripped
+from colangevin.sharded import refuse_sharded
 
 if TYPE_CHECKING:
     from colangevin.optim.base import ConstrainedOptimizer
@@ -35,6 +36,7 @@ class _Group(NamedTuple):
 
     number: int
     parameters: tuple[_Parameter, ...]
+    noise_by: str
 
 
 class _Held(NamedTuple):
@@ -121,6 +123,24 @@ def _compare(everyone: Sequence[_Held]) -> None:
                     f"{known!r}, so their noise would differ. Give every rank the same seed, or seed=None: "
                     f"the ranks then draw one together. {_CHAINS}"
                 )
+    _compare_numbered(everyone)
+
+
+def _compare_numbered(everyone: Sequence[_Held]) -> None:
+    """Raise for different parameters that would get the same noise, since they are known by their numbers."""
+    numbered: dict[tuple[int, int | None], tuple[int, _Group]] = {}
+    for rank, held in enumerate(everyone):
+        for group, seed in held.seeds.items():
+            if group.noise_by != "index" or not group.parameters:
+                continue
+            first, known = numbered.setdefault((group.number, seed), (rank, group))
+            if group.parameters != known.parameters:
+                raise ConstraintError(
+                    f"param_groups[{group.number}]: rank {rank} has other parameters than rank {first} and "
+                    "the same seed. Noise is known by their numbers, so it would repeat. Give them with "
+                    "names: groups.names_apart() of colangevin.constrain under ZeroRedundancyOptimizer, "
+                    "model.named_parameters() otherwise."
+                )
 
 
 _CHAINS = "For a chain of its own on each rank, build the optimizer inside of colangevin.independent_ranks()."
@@ -147,6 +167,8 @@ def _held(optimizer: "ConstrainedOptimizer") -> _Held:
     weights: list[Tensor] = []
     seeds: dict[_Group, int | None] = {}
     for number, group in enumerate(optimizer.param_groups):
+        for name, weight in zip(optimizer._names(number), group["params"], strict=True):
+            refuse_sharded(weight, name)  # one that was cut since the optimizer was built
         named = group.get("param_names") is not None
         found = [
             (_Parameter(stripped(name) if named else name, tuple(weight.shape), named), weight)
@@ -157,6 +179,6 @@ def _held(optimizer: "ConstrainedOptimizer") -> _Held:
         keys += [key for key, _ in found]
         weights += [weight for _, weight in found]
         if largest(group["temperature"]):
-            seeds[_Group(number, tuple(key for key, _ in found))] = group["seed"]
+            seeds[_Group(number, tuple(key for key, _ in found), group["noise_by"])] = group["seed"]
     dtypes = [str(weight.dtype) for weight in weights]
     return _Held(dict(zip(keys, zip(dtypes, checksums(weights), strict=True), strict=True)), seeds)

@@ -15,7 +15,7 @@ from colangevin.sharding.region import Region
 __all__ = ["Cut", "Layout", "layout_of"]
 
 #: The dimension that a dimension of the mesh cuts, and into how many pieces later dimensions of the mesh cut
-#: it before: 1 unless the model was tensor parallel before ``fully_shard``. None: all processes have the same.
+#: it before: 1 unless the model was tensor parallel before ``fully_shard``. None: nothing is cut.
 Cut = tuple[int, int] | None
 #: numbers of a dimension, as half-open intervals
 _Numbers = tuple[tuple[int, int], ...]
@@ -90,7 +90,8 @@ def _region(layout: Layout, coordinate: tuple[int, ...]) -> Region:
     if any(len(each) > 1 for each in numbers):
         raise ConstraintError(
             f"a tensor of shape {layout.whole} on a mesh of shape {layout.mesh}: processes hold several "
-            "blocks of it, since its length is no multiple of the processes that cut it. Choose a length that is."
+            "blocks of it, since its length is no multiple of the processes that cut it. Choose a length that "
+            "is."
         )
     ends = [each[0] if each else (0, 0) for each in numbers]
     return Region(layout.whole, tuple(a for a, _ in ends), tuple(b - a for a, b in ends))
