@@ -206,8 +206,6 @@ def _as_sharded(value: Tensor, parameter: Tensor) -> Tensor:
     """A tensor of the state, spread over processes if its parameter is, and whole if it is not."""
     if not is_sharded(parameter):
         return whole(value)
-    if is_sharded(value):
-        return value
     from colangevin.sharding.states import like  # imports the modules of DTensors
 
     return like(value, parameter)

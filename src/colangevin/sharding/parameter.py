@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Placement
 
 from colangevin.constraints import Constraint
 from colangevin.constraints.dtypes import state_dtype
@@ -58,7 +59,6 @@ class ShardedParameter:
         #: of the parameter after the last step
         self.version = -1
         self.grad: Tensor | None = None
-        self.place = self.parameter.device_mesh, self.parameter.placements
 
     @property
     def label(self) -> str:
@@ -102,8 +102,28 @@ class ShardedParameter:
         self.grad = grad._local_tensor
 
     def local_state(self, states: dict[Tensor, dict[str, Any]]) -> dict[str, Tensor]:
-        """The parts of the state that this process holds."""
+        """The parts of the state that this process holds.
+
+        Args:
+            states: the optimizer's state.
+
+        Returns:
+            The parts by key.
+
+        Raises:
+            ConstraintError: when a tensor of the state lies elsewhere than its parameter.
+        """
         state = states.get(self.parameter, {})
+        expected = self.parameter.device_mesh, self.state_layout.placements
+        for key in STATE:
+            value = state.get(key)
+            if value is not None and (not isinstance(value, DTensor) or _place(value) != expected):
+                lies = _place(value) if isinstance(value, DTensor) else "this process alone"
+                raise ConstraintError(
+                    f"{self.label}: its {key} lies on {lies}, and should lie on {expected}: the parameter was "
+                    "spread anew since its last step. Save a checkpoint before, build model and optimizer on "
+                    "the new mesh, and load it there."
+                )
         return {key: part(state[key]) for key in ("step", *STATE) if key in state}
 
     def store(self, states: dict[Tensor, dict[str, Any]], key: str, part: Tensor) -> None:
@@ -119,3 +139,8 @@ class ShardedParameter:
         """Memory for this process's part of a tensor of the state."""
         shape = self.state_layout.region(self.parameter.device_mesh.get_coordinate() or ()).shape
         return torch.zeros(shape, dtype=state_dtype(self.parameter.dtype), device=self.part.device)
+
+
+def _place(tensor: DTensor) -> tuple[DeviceMesh, tuple[Placement, ...]]:
+    """The mesh that a DTensor lies on, and how."""
+    return tensor.device_mesh, tuple(tensor.placements)

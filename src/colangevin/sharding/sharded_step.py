@@ -76,6 +76,7 @@ class ShardedStep:
         try:
             for sharded in self.parameters:
                 sharded.look()
+                sharded.local_state(states)
         except ConstraintError as found:
             error = found
         self.agreement.reach(error, tuple(sharded.grad is not None for sharded in self.parameters))
