@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import colangevin as cl
-from tests.ranks import run_ranks
+from tests.ranks import errors_of_ranks, run_ranks
 
 RULES = {"0.weight": cl.Orthogonal(), "2.weight": cl.Circle(2.0), "4.weight": cl.Sphere(2.0)}
 OPTIMIZERS = {
@@ -93,6 +93,27 @@ def test_it_trains_as_one_optimizer_does(world_size, views, kind, temperature):
         assert 0 < moved < 6
 
 
+def without_names(rank, temperature):
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    # as many parameters as ranks, each of another shape
+    model = nn.Sequential(nn.Linear(4, 6, bias=False), nn.Linear(6, 3, bias=False))
+    options = {"lr": 0.1, "temperature": temperature}
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), cl.CoLod, **options)
+    train(DistributedDataParallel(model), optimizer, 1)
+
+
+def test_without_names_ranks_would_repeat_noise():
+    run_ranks(without_names, 2, 0.0)
+    for error in errors_of_ranks(without_names, 2, 0.1):
+        with pytest.raises(
+            cl.ConstraintError,
+            match=r"param_groups\[0\]: rank 1 has other parameters than rank 0 and the same seed.*repeat\. "
+            r"Give them with names: groups.names_apart\(\)",
+        ):
+            raise error
+
+
 # ---- checkpoints -------------------------------------------------------------------------------------
 
 
@@ -170,6 +191,15 @@ def test_some_of_the_parameters_in_another_order():
         "4.weight",
         "0.weight",
     ]
+
+
+def test_a_pickle_of_an_earlier_version_has_none():
+    optimizer = cl.CoLod(network().named_parameters(), 0.1)
+    state = {key: value for key, value in optimizer.__getstate__().items() if not key.startswith("_")}
+    restored = cl.CoLod.__new__(cl.CoLod)
+    restored.__setstate__(state)
+    assert restored._names(0) == optimizer._names(0)
+    restored.step()
 
 
 def test_saved_names_are_plain():

@@ -343,6 +343,7 @@ class ConstrainedOptimizer(Optimizer):
         loaded = self.__dict__.get("_loading")
         constraints = [group["constraint"] for group in self.param_groups] if loaded else []
         super().__setstate__(state)
+        self.__dict__.setdefault("_given_names", {})  # which a pickle of 0.2.0 does not have
         for group in self.param_groups:
             group.setdefault("noise_by", checkpoint.NOISE_BEFORE)
             _own(group)

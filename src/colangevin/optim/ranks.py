@@ -36,6 +36,7 @@ class _Group(NamedTuple):
 
     number: int
     parameters: tuple[_Parameter, ...]
+    noise_by: str
 
 
 class _Held(NamedTuple):
@@ -111,6 +112,24 @@ def _compare(everyone: Sequence[_Held]) -> None:
                     f"{known!r}, so their noise would differ. Give every rank the same seed, or seed=None: "
                     f"the ranks then draw one together. {_CHAINS}"
                 )
+    _compare_numbered(everyone)
+
+
+def _compare_numbered(everyone: Sequence[_Held]) -> None:
+    """Raise for different parameters that would get the same noise, since they are known by their numbers."""
+    numbered: dict[tuple[int, int | None], tuple[int, _Group]] = {}
+    for rank, held in enumerate(everyone):
+        for group, seed in held.seeds.items():
+            if group.noise_by != "index" or not group.parameters:
+                continue
+            first, known = numbered.setdefault((group.number, seed), (rank, group))
+            if group.parameters != known.parameters:
+                raise ConstraintError(
+                    f"param_groups[{group.number}]: rank {rank} has other parameters than rank {first} and "
+                    "the same seed. Their noise is known by their numbers, so it would repeat. Give them "
+                    "with names: groups.names_apart() of colangevin.constrain under ZeroRedundancyOptimizer, "
+                    "model.named_parameters() otherwise."
+                )
 
 
 _CHAINS = "For a chain of its own on each rank, build the optimizer inside of colangevin.independent_ranks()."
@@ -149,6 +168,6 @@ def _held(optimizer: "ConstrainedOptimizer") -> _Held:
         keys += [key for key, _ in found]
         weights += [weight for _, weight in found]
         if largest(group["temperature"]):
-            seeds[_Group(number, tuple(key for key, _ in found))] = group["seed"]
+            seeds[_Group(number, tuple(key for key, _ in found), group["noise_by"])] = group["seed"]
     dtypes = [str(weight.dtype) for weight in weights]
     return _Held(dict(zip(keys, zip(dtypes, checksums(weights), strict=True), strict=True)), seeds)
