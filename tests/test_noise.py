@@ -252,3 +252,78 @@ def test_keys_of_many_copies_are_those_of_each(copies: int) -> None:
     assert [int(key) % 2**64 for key in keys] == one_by_one
     together = noise.normal(keys, (3,), dtype=torch.float64, device=CPU)
     assert torch.equal(together, noise.normal(one_by_one, (3,), dtype=torch.float64, device=CPU))
+
+
+# ---- parts -------------------------------------------------------------------------------------------
+
+WINDOWS = [
+    noise.Window(0, 1000, 0),
+    noise.Window(7, 1000, 0),
+    noise.Window(8, 1, 1),
+    noise.Window(3, 1, 17),
+    noise.Window(5, 3, 8),
+    noise.Window(6, 128, 301),
+    noise.Window(2, 999, 4000),
+]
+
+
+@pytest.fixture(params=["native", "torch"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes the noise of a test."""
+    if request.param == "torch":
+        monkeypatch.setattr(noise, "library", lambda: None)
+    elif library() is None:
+        pytest.skip("the native library is not compiled")
+
+
+def elements(window: noise.Window, count: int) -> list[int]:
+    """Where the elements of a part are in the whole."""
+    return [window.first + i // window.length * window.stride + i % window.length for i in range(count)]
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("many", [False, True], ids=["a list of keys", "a tensor of keys"])
+def test_a_part_has_the_noise_of_the_whole(window: noise.Window, dtype: torch.dtype, many: bool) -> None:
+    keys = [noise.stream(SEED, 5, i) for i in range(3)]
+    given = torch.tensor([noise._signed(key) for key in keys]) if many else keys
+    whole = noise.normal(keys, (40_000,), dtype=dtype, device=CPU)
+    for count in (0, 1, 2, 37, 1000):
+        part = noise.normal(given, (count,), dtype=dtype, device=CPU, window=window)
+        assert torch.equal(part, whole[:, elements(window, count)])
+        assert part.shape == (3, count)
+
+
+@pytest.mark.usefixtures("path")
+def test_a_part_far_into_a_large_weight() -> None:
+    key, first = noise.stream(SEED, 5), (1 << 40) + 1
+    part = noise.normal([key], (9,), dtype=torch.float64, device=CPU, window=noise.Window(first, 9, 0))
+    further = noise.Window(first + 4, 1, 2)
+    one_by_one = noise.normal([key], (3,), dtype=torch.float64, device=CPU, window=further)
+    assert torch.equal(one_by_one[0], part[0, 4::2])
+
+
+@pytest.mark.usefixtures("path")
+def test_a_wrong_part_has_other_noise() -> None:
+    key = noise.stream(SEED, 5)
+    right, wrong = (
+        noise.normal([key], (100,), dtype=torch.float64, device=CPU, window=noise.Window(first, 100, 0))
+        for first in (8, 9)
+    )
+    assert not torch.isclose(right, wrong).any()
+    assert torch.equal(right[0, 1:], wrong[0, :-1])
+
+
+def test_windows_on_several_numbers_an_element() -> None:
+    window = noise.Window(6, 4, 10)
+    assert elements(window.scaled(2, 1), 16) == [2 * i + k for i in elements(window, 8) for k in (0, 1)]
+    rows = noise.Window(6, 9, 0)  # of 3 entries, and one number more of slack
+    assert elements(rows.scaled(4, 3), 12) == list(range(8, 20))
+    assert noise.Window(6, 10**9 + 1, 0).scaled(4, 3).in_one_piece(12)  # longer than the part
+
+
+@pytest.mark.parametrize("window", [(-1, 3, 5), (0, 0, 5)])
+def test_windows_that_are_none(window: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="first must be at least 0, and length at least 1"):
+        noise.Window(*window)

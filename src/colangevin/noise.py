@@ -13,13 +13,23 @@ The two halves of the 64 bits give elements :math:`2i` and :math:`2i + 1` by Box
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from colangevin.native.library import library
 
-__all__ = ["FIRST_MULTIPLIER", "INCREMENT", "SECOND_MULTIPLIER", "normal", "stream", "streams", "word"]
+__all__ = [
+    "FIRST_MULTIPLIER",
+    "INCREMENT",
+    "SECOND_MULTIPLIER",
+    "Window",
+    "normal",
+    "stream",
+    "streams",
+    "word",
+]
 
 #: the increment of SplitMix64, 2^64 / golden ratio
 INCREMENT = 0x9E3779B97F4A7C15
@@ -32,6 +42,46 @@ _MASK = (1 << 64) - 1
 _CHUNK = 1 << 14
 # Up to this many keys, Python's integers are faster than tensors.
 _FEW = 32
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which elements of a whole weight a part of it has: so the part draws the noise that the whole would.
+
+    Element i of the part is element ``first + (i // length) * stride + i % length`` of the whole. Of a matrix
+    with n columns, rows 2 and 3 are ``Window(2 * n, 2 * n, 0)``, and columns 2, 3 and 4 ``Window(2, 3, n)``.
+
+    Args:
+        first: element of the part, as the whole counts it.
+        length: how many elements follow one another, at least 1; the whole part if it is in one piece.
+        stride: from where such a run begins to where the next one does, if there is another.
+    """
+
+    first: int
+    length: int
+    stride: int
+
+    def __post_init__(self) -> None:
+        if self.first < 0 or self.length < 1:
+            raise ValueError(f"{self}: first must be at least 0, and length at least 1.")
+
+    def in_one_piece(self, numel: int) -> bool:
+        """Whether the elements of a part of so many follow one another."""
+        return self.length >= numel
+
+    def scaled(self, numbers: int, elements: int) -> "Window":
+        """The window on noise of ``numbers`` numbers for every ``elements`` elements.
+
+        Args:
+            numbers: of the noise.
+            elements: of the weight; runs in several pieces consist of whole multiples.
+
+        Returns:
+            The window, in numbers of the noise.
+        """
+        # rounded up: the only run of a part in one piece may be given longer than the part
+        length = -(-self.length * numbers // elements)
+        return Window(self.first * numbers // elements, length, self.stride * numbers // elements)
 
 
 def _mix(z: int) -> int:
@@ -96,7 +146,12 @@ def streams(keys: Sequence[int], copies: Sequence[range], *words: int) -> Sequen
 
 
 def normal(
-    keys: Sequence[int] | Tensor, shape: Sequence[int], *, dtype: torch.dtype, device: torch.device
+    keys: Sequence[int] | Tensor,
+    shape: Sequence[int],
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+    window: Window | None = None,
 ) -> Tensor:
     """Independent standard normal numbers, one tensor for each key.
 
@@ -105,25 +160,35 @@ def normal(
         shape: of each tensor.
         dtype: float32 or float64; both are made from the same bits.
         device: where the noise is made; values agree between devices to rounding.
+        window: where each tensor lies in a whole one, whose noise is returned, bit for bit; None when it is
+            the whole.
 
     Returns:
         Noise of shape (len(keys), *shape).
     """
     native, numel = library() if device.type == "cpu" else None, math.prod(shape)
     if native is None:
-        made = _in_torch(keys, numel, dtype, device)
+        made = _in_torch(keys, numel, dtype, device, window)
     else:
         made = torch.empty(len(keys), numel, dtype=dtype, device=device)
         if not isinstance(keys, Tensor):
             keys = torch.tensor([_signed(key & _MASK) for key in keys], dtype=torch.int64, device="cpu")
+        run = window or Window(0, max(1, numel), 0)
         in_double, threads = dtype == torch.float64, torch.get_num_threads()
-        native.normals(keys.data_ptr(), len(keys), numel, in_double, made.data_ptr(), threads)
+        place = (run.first, min(run.length, max(1, numel)), run.stride)
+        native.normals(keys.data_ptr(), len(keys), numel, *place, in_double, made.data_ptr(), threads)
     return made.reshape(len(keys), *shape)
 
 
-def _in_torch(keys: Sequence[int] | Tensor, numel: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _in_torch(
+    keys: Sequence[int] | Tensor,
+    numel: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    window: Window | None,
+) -> Tensor:
     """The same by torch's own operations, on any device: a row for each key."""
-    pairs, rows = (numel + 1) // 2, len(keys)
+    rows = len(keys)
     if isinstance(keys, Tensor):
         first: Tensor | int = keys.to(device).unsqueeze(1)
         second = _finalise(keys + _signed(INCREMENT)).to(device).unsqueeze(1)
@@ -131,19 +196,31 @@ def _in_torch(keys: Sequence[int] | Tensor, numel: int, dtype: torch.dtype, devi
         first = _column(keys, device)
         mixed = [_signed(_mix((key + INCREMENT) & _MASK)) for key in keys]
         second = torch.tensor(mixed, dtype=torch.int64, device=device).unsqueeze(1)
+    if window is not None:
+        # each element alone: a neighbour in the part need not be the one that shares its counter
+        i = torch.arange(numel, device=device)
+        element = i.div(window.length, rounding_mode="floor").mul_(window.stride)
+        element.add_(i.remainder_(window.length)).add_(window.first)
+        radius, angle = _polar(_finalise((element >> 1).mul_(_signed(INCREMENT)) + first, second), dtype)
+        return torch.where((element & 1).bool(), angle.sin(), angle.cos()).mul_(radius)
+    pairs = (numel + 1) // 2
     chunk = max(1, _CHUNK // max(1, rows)) if device.type == "cpu" else max(1, pairs)
     out = torch.empty(rows, pairs, 2, dtype=dtype, device=device)
     for start in range(0, pairs, chunk):
         stop = min(pairs, start + chunk)
         counters = torch.arange(start, stop, device=device).mul_(_signed(INCREMENT))
-        bits = _finalise(counters + first, second)
-        # The radius takes 31 bits, which keeps u above 0 and ends the tail at 6.7 sigma. The angle takes 32.
-        u = (bits & 0x7FFFFFFF).to(dtype).mul_(2.0**-31).add_(2.0**-32)
-        angle = bits.bitwise_right_shift_(32).to(dtype).mul_(math.tau * 2.0**-32)
-        radius = u.log_().mul_(-2).sqrt_()
+        radius, angle = _polar(_finalise(counters + first, second), dtype)
         torch.mul(radius, angle.cos(), out=out[:, start:stop, 0])
         torch.mul(radius, angle.sin_(), out=out[:, start:stop, 1])
     return out.view(rows, 2 * pairs)[:, :numel]
+
+
+def _polar(bits: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Radius and angle of a pair of normals, by Box and Muller; the bits are used up."""
+    # The radius takes 31 bits, which keeps u above 0 and ends the tail at 6.7 sigma. The angle takes 32.
+    u = (bits & 0x7FFFFFFF).to(dtype).mul_(2.0**-31).add_(2.0**-32)
+    angle = bits.bitwise_right_shift_(32).to(dtype).mul_(math.tau * 2.0**-32)
+    return u.log_().mul_(-2).sqrt_(), angle
 
 
 def _column(words: Sequence[int], device: torch.device) -> Tensor | int:

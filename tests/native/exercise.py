@@ -121,6 +121,7 @@ def _weight(
         bound=float("inf"),
         seed=5,
         word=index,
+        window=tables.Window(0, rows * entries, 0),
         copy=index % 2,
         form=form,
         slack=slack,
@@ -214,17 +215,18 @@ def run(library: Library, program: tables.Program, threads: int, tail: int = 9) 
 
 
 def normals(library: Library, threads: int, tail: int) -> dict[str, Tensor]:
-    """Normals of few and many keys."""
+    """Normals of few and many keys, of wholes and of parts."""
     found = {}
-    for dtype, count, numbers in itertools.product(
-        (torch.float32, torch.float64), (1, 3), (1, 2, 511, 3 * 16384 + 7)
+    for dtype, count, numbers, run in itertools.product(
+        (torch.float32, torch.float64), (1, 3), (1, 2, 511, 3 * 16384 + 7), (0, 1, 300)
     ):
+        window = (5, run, run + 4) if run else (0, numbers, 0)
         keys = (ctypes.c_uint64 * count)(*(0x9E3779B97F4A7C15 + 77 * k for k in range(count)))
         out = Guarded(torch.zeros(count * numbers, dtype=dtype), tail)
-        library.normals(keys, count, numbers, dtype == torch.float64, out.address, threads)
+        library.normals(keys, count, numbers, *window, dtype == torch.float64, out.address, threads)
         out.check()
         assert out.values.isfinite().all()
-        found[f"normals {dtype} {count}x{numbers}"] = out.values.clone()
+        found[f"normals {dtype} {count}x{numbers} by {run}"] = out.values.clone()
     return found
 
 

@@ -37,6 +37,7 @@ class LineRow(NamedTuple):
     copy: int  # number of the copy
     seed: int
     flag: int  # index of the flag for a gradient that is not finite
+    first: int  # element, as the whole counts it that the weight is a part of
 
 
 class LineReals(NamedTuple):
@@ -61,6 +62,7 @@ class SphereRow(NamedTuple):
     copy: int  # number of the copy
     seed: int
     flag: int  # index of the flag for a gradient that is not finite
+    first: int  # row, as the whole counts it that the weight is a part of
 
 
 class MatrixRow(NamedTuple):

@@ -6,7 +6,7 @@ import triton.language as tl
 from colangevin import noise
 from colangevin.kernels.trigonometry import sincos
 
-__all__ = ["copy_key", "draw_key", "normals"]
+__all__ = ["copy_key", "draw_key", "normals", "normals_from", "normals_of"]
 
 _INCREMENT = tl.constexpr(noise.INCREMENT)
 _FIRST = tl.constexpr(noise.FIRST_MULTIPLIER)
@@ -56,3 +56,30 @@ def normals(key, counter):
     s, c = sincos(angle * 1.4629180792671596e-09)  # 2 pi 2^-32
     radius = tl.sqrt(tl.maximum(-2.0 * tl.log(u), 0.0))
     return radius * c, radius * s
+
+
+@triton.jit
+def normals_of(key, element):
+    """Standard normals of the given elements; elements 2i and 2i + 1 share counter i."""
+    even, odd = normals(key, element // 2)
+    return tl.where((element & 1) == 0, even, odd)
+
+
+@triton.jit
+def _in_pairs(key, first, BLOCK: tl.constexpr):
+    """Standard normals of a block of elements that begins at an even one: each counter is used once."""
+    even, odd = normals(key, first // 2 + tl.arange(0, BLOCK // 2))
+    return tl.interleave(even, odd)
+
+
+@triton.jit
+def normals_from(key, first, BLOCK: tl.constexpr, ANYWHERE: tl.constexpr):
+    """Standard normals of a block of elements, which begins at an even one unless it may begin anywhere."""
+    if ANYWHERE:
+        if (first & 1) == 0:
+            found = _in_pairs(key, first, BLOCK)
+        else:
+            found = normals_of(key, first + tl.arange(0, BLOCK))
+    else:
+        found = _in_pairs(key, first, BLOCK)
+    return found

@@ -11,7 +11,7 @@ import triton.language as tl
 from colangevin.kernels.chunks import own_block, own_row
 from colangevin.kernels.columns import SphereRow, column, width
 from colangevin.kernels.letters import LETTER_A, LETTER_B
-from colangevin.kernels.noise import copy_key, draw_key, normals
+from colangevin.kernels.noise import copy_key, draw_key, normals_of
 from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
 from colangevin.kernels.trigonometry import sincos, wrap
 
@@ -29,6 +29,7 @@ _WORD = column(SphereRow, "word")
 _COPY = column(SphereRow, "copy")
 _SEED = column(SphereRow, "seed")
 _FLAG = column(SphereRow, "flag")
+_FIRST = column(SphereRow, "first")
 _WIDTH = width(SphereRow)
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
 _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
@@ -49,13 +50,6 @@ def _tangent(x, p):
 
 
 @triton.jit
-def _noise(key, element):
-    """Standard normals of the given elements; elements 2i and 2i + 1 share counter i."""
-    even, odd = normals(key, element // 2)
-    return tl.where((element & 1) == 0, even, odd)
-
-
-@triton.jit
 def sphere(
     table,  # int64: a SphereRow for each weight, which is one copy of a parameter
     grads,  # int64 (weights,): addresses of the gradients
@@ -67,6 +61,7 @@ def sphere(
     COUNT: tl.constexpr,  # of letters
     NOISE: tl.constexpr,
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
+    PARTS: tl.constexpr,  # whether weights are parts of others, whose noise they draw
     SLACK: tl.constexpr,
     STORED: tl.constexpr,  # whether the position is kept apart from the weight
     MAXIMIZE: tl.constexpr,
@@ -109,7 +104,10 @@ def sphere(
     held = exists & (column < stride)  # the padding too, which is 0
     place = row * n + column
     slot = row * stride + column
-    element = (first + row) * (n + SLACK) + column
+    number = first + row
+    if PARTS:
+        number += tl.load(line + _FIRST)
+    element = number * (n + SLACK) + column
     r = tl.load(radii_at + first + row, mask=exists, other=1.0)
     unit = 1.0 / r
     theta = tl.load(weight_at + place, mask=here, other=0.0).to(tl.float32)
@@ -147,7 +145,7 @@ def sphere(
     if LETTERS == 0:
         x_bar = x - b * (grad * unit)
         if NOISE:
-            x_bar += tl.where(column < n + SLACK, d * unit * _noise(draw_key(key, 0), element), 0.0)
+            x_bar += tl.where(column < n + SLACK, d * unit * normals_of(draw_key(key, 0), element), 0.0)
         x_new = _normalise(x_bar, x)
     else:
         old = tl.load(momentum_at + slot, mask=held, other=0.0)
@@ -170,7 +168,8 @@ def sphere(
                 p = c * p
                 if NOISE:
                     p = _tangent(
-                        x_new, p + tl.where(column < n + SLACK, d * _noise(draw_key(key, draw), element), 0.0)
+                        x_new,
+                        p + tl.where(column < n + SLACK, d * normals_of(draw_key(key, draw), element), 0.0),
                     )
                 draw += 1
         tl.store(momentum_at + slot, tl.where(finite, p, old), mask=held)

@@ -76,7 +76,7 @@ class Library:
         self.multiplies = bool(handle.colangevin_take_blas(*blas))
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
-        self.normals.argtypes = [address, word, word, ctypes.c_int, address, word]
+        self.normals.argtypes = [address, *[word] * 5, ctypes.c_int, address, word]
         self.normals.restype = None
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Job",
     "Program",
     "Weight",
+    "Window",
 ]
 
 MOST_LETTERS = 64
@@ -47,6 +48,12 @@ class Program(Structure):
     ]
 
 
+class Window(Structure):
+    """Which elements of a whole a part of it has."""
+
+    _fields_: ClassVar = [(name, c_int64) for name in ("first", "length", "stride")]
+
+
 class Weight(Structure):
     """One copy of a parameter."""
 
@@ -57,6 +64,7 @@ class Weight(Structure):
         *((name, c_double) for name in ("radius", "decay", "bound")),
         *((name, c_uint64) for name in ("seed", "word", "copy", "left")),
         ("first_unit", c_int64),
+        ("window", Window),
         *((name, c_int32) for name in ("form", "slack", "weight_type", "gradient_type", "state_type")),
         *((name, c_int32) for name in ("maximize", "counts", "doubtful", "edited", "sampled")),
         *((name, c_int32) for name in ("shared", "rounds", "polar", "left_out")),

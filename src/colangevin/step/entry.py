@@ -10,6 +10,7 @@ from colangevin.constraints import Constraint, Manifold
 from colangevin.constraints.dtypes import state_dtype
 from colangevin.dynamics.rates import factor, host, largest, varies
 from colangevin.errors import ConstraintError, label
+from colangevin.noise import Window
 
 __all__ = ["Entry", "state_shape"]
 
@@ -30,15 +31,26 @@ class Entry:
         word: of its noise: what tells it from other parameters of the same seed, a number of 64 bits.
         group_index: the number of its group.
         group: the group.
+        window: of a parameter that is a part of a weight: which elements it has, for their noise. Only
+            parameters whose elements move alone, and spheres in whole rows, are parts; they have no replicas.
     """
 
     def __init__(
-        self, parameter: Tensor, name: str, index: int, word: int, group_index: int, group: dict[str, Any]
+        self,
+        parameter: Tensor,
+        name: str,
+        index: int,
+        word: int,
+        group_index: int,
+        group: dict[str, Any],
+        *,
+        window: Window | None = None,
     ) -> None:
         self.parameter = parameter
         self.name = name
         self.index = index
         self.word = word
+        self.window = window
         self.group_index = group_index
         self.group = group
         self.state: dict[str, Any] = {}

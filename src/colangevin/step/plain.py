@@ -1,5 +1,6 @@
 """Parameters that move in one call of plain torch: the path that always works, the oracle of the others."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 from colangevin.constraints import Manifold
 from colangevin.dynamics import Dynamics, Overdamped
 from colangevin.errors import ConvergenceError
-from colangevin.noise import normal, stream, streams
+from colangevin.noise import Window, normal, stream, streams
 from colangevin.step.entry import Entry
 from colangevin.step.hosted import Hosted
 
@@ -94,7 +95,7 @@ def noise_of(
     """The normals of a segment: functions of seed, step, parameter, copy, segment and draw alone.
 
     Args:
-        entries: the parameters; all on one manifold.
+        entries: the parameters; all on one manifold, and one alone if it is a part of a weight.
         steps: how many steps each has taken.
         dynamics: of their group.
         segment: of the step.
@@ -110,9 +111,16 @@ def noise_of(
     parameters = [stream(entry.group["seed"], step, entry.word) for entry, step in pairs]
     copies = [entry.numbers for entry in entries]
     keys = [streams(parameters, copies, segment, draw) for draw in range(len(shapes))]
+    windows = [_window_on_noise(entries[0], shape) for shape in shapes]
     return [
-        normal(key, shape, dtype=q.dtype, device=q.device) for key, shape in zip(keys, shapes, strict=True)
+        normal(key, shape, dtype=q.dtype, device=q.device, window=window)
+        for key, shape, window in zip(keys, shapes, windows, strict=True)
     ]
+
+
+def _window_on_noise(entry: Entry, shape: Sequence[int]) -> Window | None:
+    """The window of a part of a weight on noise of another shape than its own."""
+    return entry.window and entry.window.scaled(math.prod(shape), entry.numel)
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:

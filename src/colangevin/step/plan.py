@@ -91,7 +91,7 @@ def _stacked_with(entry: Entry, first: Sequence[int]) -> object:
     """What parameters share that one batched call moves; a parameter alone has its own number."""
     device = entry.parameter.device
     small = device.type != "cpu" or math.prod(entry.shape) <= _WORTH_STACKING
-    if not (entry.manifold.stacks and small):
+    if not (entry.manifold.stacks and small) or entry.window is not None:
         return entry.index
     return first[entry.group_index], entry.constraint, entry.shape, entry.parameter.dtype, device
 

@@ -11,13 +11,14 @@ from colangevin.kernels.elementwise.rows import (
     WEIGHT,
     block_at,
     count_step,
+    first_element,
     length_from,
     noise_key,
     read_gradient,
     reals_of,
     row_of,
 )
-from colangevin.kernels.noise import draw_key, normals
+from colangevin.kernels.noise import draw_key, normals, normals_from
 from colangevin.kernels.rates import KICK, NOISE_SCALE, rates_of
 from colangevin.kernels.trigonometry import atan2, sine
 
@@ -34,6 +35,7 @@ def overdamped(
     rates,
     COUNTS: tl.constexpr,
     NOISE: tl.constexpr,
+    PARTS: tl.constexpr,
     VARIES: tl.constexpr,
     TRUSTED: tl.constexpr,
     MAXIMIZE: tl.constexpr,
@@ -58,13 +60,14 @@ def overdamped(
     grad, finite = read_gradient(grad_at, i, inside, flags + tl.load(row + FLAG), MAXIMIZE)
     if NOISE:
         key = draw_key(noise_key(row), 0)
+        element = first_element(row, start, PARTS)
     if r > 0:
         # x and y in units of r: the square of a gradient does not overflow
         unit = 1.0 / r
         theta, old, x, y = read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
         x = x - h * ((grad + decay * theta) * unit)
         if NOISE:
-            along_theta, along_xi = normals(key, start + i)
+            along_theta, along_xi = normals(key, element + i)
             x = x + sigma * unit * along_theta
             y = y + sigma * unit * along_xi
         beta = tl.where(finite, atan2(x, y), old)
@@ -74,8 +77,7 @@ def overdamped(
         theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
         q = theta - h * (grad + decay * theta)
         if NOISE:
-            even, odd = normals(key, start // 2 + tl.arange(0, BLOCK // 2))
-            q = q + sigma * tl.interleave(even, odd)
+            q = q + sigma * normals_from(key, element, BLOCK, PARTS)
     q = tl.where(finite, q, theta)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
     if COUNTS:

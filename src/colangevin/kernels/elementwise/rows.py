@@ -13,6 +13,7 @@ __all__ = [
     "WEIGHT",
     "block_at",
     "count_step",
+    "first_element",
     "length_from",
     "noise_key",
     "read_gradient",
@@ -29,6 +30,7 @@ _ELEMENTS = column(LineRow, "elements")
 _WORD = column(LineRow, "word")
 _COPY = column(LineRow, "copy")
 _SEED = column(LineRow, "seed")
+_FIRST = column(LineRow, "first")
 _WIDTH = width(LineRow)
 _RADIUS = column(LineReals, "radius")
 _DECAY = column(LineReals, "decay")
@@ -53,6 +55,14 @@ def noise_key(row):
     """Key of a weight's noise in this step."""
     step = tl.load(tl.load(row + _STEP).to(tl.pointer_type(tl.int64)))
     return copy_key(tl.load(row + _SEED), step, tl.load(row + _WORD), tl.load(row + _COPY))
+
+
+@triton.jit
+def first_element(row, start, PARTS: tl.constexpr):
+    """The number of a block's first element, for its noise."""
+    if PARTS:
+        start += tl.load(row + _FIRST)
+    return start
 
 
 @triton.jit

@@ -12,6 +12,7 @@ from colangevin.kernels.elementwise.rows import (
     WEIGHT,
     block_at,
     count_step,
+    first_element,
     length_from,
     noise_key,
     read_gradient,
@@ -19,7 +20,7 @@ from colangevin.kernels.elementwise.rows import (
     row_of,
 )
 from colangevin.kernels.letters import LETTER_A, LETTER_B
-from colangevin.kernels.noise import draw_key, normals
+from colangevin.kernels.noise import draw_key, normals_from
 from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
 from colangevin.kernels.trigonometry import sine, wrap
 
@@ -42,6 +43,7 @@ def underdamped(
     DRAW: tl.constexpr,  # how many Os of the step came in launches before
     COUNTS: tl.constexpr,  # whether this launch adds 1 to the step counts
     NOISE: tl.constexpr,
+    PARTS: tl.constexpr,  # whether weights are parts of others, whose noise they draw
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     TRUSTED: tl.constexpr,  # whether torch counts no write of a weight since the last step
     MAXIMIZE: tl.constexpr,
@@ -89,6 +91,7 @@ def underdamped(
     p = old
     if NOISE:
         key = noise_key(row)
+        element = first_element(row, start, PARTS)
     draw = DRAW
     for letter in tl.static_range(COUNT):
         if (LETTERS >> (2 * letter)) & 3 == LETTER_A:
@@ -100,9 +103,7 @@ def underdamped(
         else:
             p = c * p
             if NOISE:
-                counter = start // 2 + tl.arange(0, BLOCK // 2)
-                one, two = normals(draw_key(key, draw), counter)
-                p = p + d * unit * tl.interleave(one, two)
+                p = p + d * unit * normals_from(draw_key(key, draw), element, BLOCK, PARTS)
             draw += 1
 
     tl.store(momentum_at + i, tl.where(finite, p, old), mask=inside)

@@ -73,7 +73,7 @@ static inline void NAME(follow)(
         default:
             faded *= number;
             if (program->noisy) {
-                NAME(normals)(keys[k], start, count, noise);
+                NAME(normals_of_part)(keys[k], &w->window, start, count, noise);
                 NAME(scale)(count, noise, units);
                 for (int i = 0; i < count; i++)
                     p[i] = FMA(scale, noise[i], faded * p[i]);
@@ -95,7 +95,7 @@ static inline void NAME(euler_on_lines)(
     for (int i = 0; i < count; i++)
         q[i] = FMA(-h, force[i], q[i]);
     if (w->program->noisy) {
-        NAME(normals)(keys[0], start, count, noise);
+        NAME(normals_of_part)(keys[0], &w->window, start, count, noise);
         for (int i = 0; i < count; i++)
             q[i] = FMA(sigma, noise[i], q[i]);
     }
@@ -108,8 +108,9 @@ static inline void NAME(euler_on_circles)(
 {
     REAL noise[2 * BLOCK] = {0};
     const REAL h = (REAL)w->program->number[0] * unit, sigma = (REAL)w->program->scale[0] * unit;
+    const struct window window = window_on_noise(w, 2, 1);
     if (w->program->noisy)
-        NAME(normals)(keys[0], 2 * start, 2 * (int64_t)count, noise);
+        NAME(normals_of_part)(keys[0], &window, 2 * start, 2 * (int64_t)count, noise);
     for (int i = 0; i < count; i++) {
         const REAL own = units ? units[i] : 1;
         REAL x, y;

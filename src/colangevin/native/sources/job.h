@@ -23,6 +23,13 @@ struct program {
     double scale[MOST_LETTERS];  /* d of an O; sigma of the overdamped step */
 };
 
+/* Which elements of a whole a part of it has: element i is first + i / length * stride + i % length there. */
+struct window {
+    int64_t first;
+    int64_t length;             /* at least 1; that of the part if it is in one piece */
+    int64_t stride;
+};
+
 /* One copy of a parameter. */
 struct weight {
     void *weight;
@@ -44,6 +51,7 @@ struct weight {
     uint64_t copy;
     uint64_t left;              /* checksum of the weight after the last step */
     int64_t first_unit;         /* of work */
+    struct window window;       /* of a part of a weight, for its noise; a sphere's has whole rows */
     int32_t form;
     int32_t slack;              /* whether a row of the position has one entry more than one of the weight */
     int32_t weight_type;

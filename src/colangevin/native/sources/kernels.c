@@ -87,6 +87,6 @@ const struct kernels KERNELS = {
     .move_unit = move_unit,
     .move_matrix = move_matrix,
     .room_of = room_of,
-    .normals_float = normals_float,
-    .normals_double = normals_double,
+    .normals_float = normals_of_part_float,
+    .normals_double = normals_of_part_double,
 };

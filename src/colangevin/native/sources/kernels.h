@@ -24,8 +24,8 @@ struct kernels {
     void (*move_unit)(struct job *, struct weight *, int64_t unit, void *room);
     void (*move_matrix)(struct job *, struct weight *, int64_t threads, void *room);
     int64_t (*room_of)(const struct weight *);
-    void (*normals_float)(uint64_t key, int64_t start, int64_t count, float *out);
-    void (*normals_double)(uint64_t key, int64_t start, int64_t count, double *out);
+    void (*normals_float)(uint64_t key, const struct window *, int64_t start, int64_t count, float *out);
+    void (*normals_double)(uint64_t key, const struct window *, int64_t start, int64_t count, double *out);
 };
 
 /* How many rows of a sphere are a unit. */

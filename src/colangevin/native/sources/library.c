@@ -252,6 +252,7 @@ EXPORT void colangevin_remember(struct job *job)
 struct draws {
     const uint64_t *keys;
     int64_t numbers, units_of_key;
+    struct window window;
     char *out;
     int in_double;
 };
@@ -264,17 +265,18 @@ static void draw_unit(void *data, int64_t unit, void *room)
     (void)room;
     if (draws->in_double)
         kernels->normals_double(
-            draws->keys[key], at, count, (double *)draws->out + key * draws->numbers + at);
+            draws->keys[key], &draws->window, at, count, (double *)draws->out + key * draws->numbers + at);
     else
         kernels->normals_float(
-            draws->keys[key], at, count, (float *)draws->out + key * draws->numbers + at);
+            draws->keys[key], &draws->window, at, count, (float *)draws->out + key * draws->numbers + at);
 }
 
-/* Standard normals: so many for each key. */
+/* Standard normals: so many for each key, which a window has of more. */
 EXPORT void colangevin_normals(
-    const uint64_t *keys, int64_t count, int64_t numbers, int in_double, void *out, int64_t threads)
+    const uint64_t *keys, int64_t count, int64_t numbers, int64_t first, int64_t length, int64_t stride, int in_double,
+    void *out, int64_t threads)
 {
-    struct draws draws = {keys, numbers, (numbers + UNIT - 1) / UNIT, out, in_double};
+    struct draws draws = {keys, numbers, (numbers + UNIT - 1) / UNIT, {first, length, stride}, out, in_double};
     struct shift shift = {.work = draw_unit, .data = &draws, .units = count * draws.units_of_key};
     if (shift.units)
         work_off(&shift, count * numbers > 2 * UNIT ? threads : 1);

@@ -48,3 +48,21 @@ static void NAME(normals)(uint64_t key, int64_t start, int64_t count, REAL *REST
         }
     }
 }
+
+/* The standard normals of a stream from number start of a part on. */
+static void NAME(normals_of_part)(
+    uint64_t key, const struct window *window, int64_t start, int64_t count, REAL *RESTRICT out)
+{
+    if (start + count <= window->length) { /* in the first run: most weights are whole, and a division is slow */
+        NAME(normals)(key, window->first + start, count, out);
+        return;
+    }
+    while (count > 0) {
+        const int64_t before = start / window->length, into = start % window->length;
+        const int64_t run = window->length - into < count ? window->length - into : count;
+        NAME(normals)(key, window->first + before * window->stride + into, run, out);
+        start += run;
+        out += run;
+        count -= run;
+    }
+}

@@ -102,12 +102,13 @@ static inline void NAME(kick)(const struct weight *w, int64_t number, REAL b, st
 }
 
 /* The rest of O: p <- p + d R. The numbers of a row follow those of the row before. */
-static inline void NAME(shake)(uint64_t key, int64_t number, REAL d, struct NAME(row) *row)
+static inline void NAME(shake)(
+    uint64_t key, const struct window *window, int64_t number, REAL d, struct NAME(row) *row)
 {
     REAL noise[BLOCK];
     for (int64_t at = 0; at < row->n; at += BLOCK) {
         const int count = row->n - at < BLOCK ? (int)(row->n - at) : BLOCK;
-        NAME(normals)(key, number * row->n + at, count, noise);
+        NAME(normals_of_part)(key, window, number * row->n + at, count, noise);
         NAME(gather)(row, at, count, d, noise);
     }
 }
@@ -140,7 +141,8 @@ static inline void NAME(drift)(REAL a, struct NAME(row) *row)
 
 /* Euler and Maruyama's step of a row, projected; x is room for it. */
 static inline void NAME(euler_of_row)(
-    const struct weight *w, int64_t number, const uint64_t *keys, struct NAME(row) *row, REAL *RESTRICT x)
+    const struct weight *w, const struct window *window, int64_t number, const uint64_t *keys, struct NAME(row) *row,
+    REAL *RESTRICT x)
 {
     REAL theta_room[BLOCK], room[BLOCK];
     const struct program *program = w->program;
@@ -154,7 +156,7 @@ static inline void NAME(euler_of_row)(
     }
     for (int64_t at = 0; program->noisy && at < row->n; at += BLOCK) {
         const int count = row->n - at < BLOCK ? (int)(row->n - at) : BLOCK;
-        NAME(normals)(keys[0], number * row->n + at, count, room);
+        NAME(normals_of_part)(keys[0], window, number * row->n + at, count, room);
         for (int i = 0; i < count; i++)
             x[at + i] += sigma * room[i];
     }
@@ -174,6 +176,7 @@ static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last,
     const struct program *program = w->program;
     const int64_t n = w->entries + w->slack, most = AHEAD / sizeof(REAL), ahead = n < most ? n : most;
     const int moved = program->letters == 0 || memchr(program->letter, 'A', (size_t)program->letters) != NULL;
+    const struct window window = window_on_noise(w, n, w->entries);
     uint64_t keys[MOST_LETTERS];
     draw_keys(w, keys);
     for (int64_t number = first; number < last; number++) {
@@ -190,10 +193,10 @@ static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last,
             else
                 row.faded *= at;
             if (program->letter[k] == 'O' && program->noisy)
-                NAME(shake)(keys[k], number, (REAL)program->scale[k], &row);
+                NAME(shake)(keys[k], &window, number, (REAL)program->scale[k], &row);
         }
         if (program->letters == 0)
-            NAME(euler_of_row)(w, number, keys, &row, room);
+            NAME(euler_of_row)(w, &window, number, keys, &row, room);
         if (row.gathered)
             NAME(project)(&row);
         if (row.faded != 1)

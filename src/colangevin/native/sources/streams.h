@@ -21,6 +21,15 @@ static inline uint64_t extended(uint64_t key, uint64_t word)
     return mixed(key + (word + 1) * INCREMENT);
 }
 
+/* A weight's window on noise of so many numbers for every so many elements. */
+static inline struct window window_on_noise(const struct weight *w, int64_t numbers, int64_t elements)
+{
+    const struct window *own = &w->window;
+    struct window found = {
+        own->first / elements * numbers, own->length / elements * numbers, own->stride / elements * numbers};
+    return found;
+}
+
 /* The keys of the draws of a copy's noise: one for each O, or one for the overdamped step. */
 static inline void draw_keys(const struct weight *w, uint64_t *keys)
 {

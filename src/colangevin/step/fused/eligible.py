@@ -45,6 +45,8 @@ def family(entry: Entry, dynamics: Dynamics) -> Family | None:
         return None
     if isinstance(dynamics, Overdamped) and "momentum" in entry.state:
         return None
+    if dynamics.noisy and entry.window is not None and not entry.window.in_one_piece(entry.numel):
+        return None  # the kernels count on from the first element of a part
     letters = None if isinstance(dynamics, Overdamped) else dynamics.splitting
     common = (letters, weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
     # Noise is a large part of the cost of the first two families: parameters without it are launched apart.

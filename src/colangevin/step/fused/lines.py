@@ -56,6 +56,7 @@ class Lines:
         self._mover = mover
         self._options = {
             "COUNTS": counts,
+            "PARTS": any(entry.window is not None for entry in mover.entries),
             "MAXIMIZE": bool(mover.entries[0].group["maximize"]),
             "weight_type": TYPES[weights[0].dtype],
             "grad_type": TYPES[mover.entries[0].grad.dtype],
@@ -109,6 +110,7 @@ def _rows(entry: Entry, weight: Tensor, flag: int, counts: bool) -> list[LineRow
             copy=copy if counts else entry.numbers[copy],
             seed=entry.group["seed"] or 0,
             flag=flag,
+            first=0 if entry.window is None else entry.window.first,
         )
         for copy in range(entry.copies)
     ]

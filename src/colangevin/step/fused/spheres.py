@@ -59,6 +59,7 @@ class SphereMover(Fused):
             LETTERS=encoded(letter for letter, _ in pattern.letters),
             COUNT=len(pattern.letters),
             NOISE=pattern.noisy,
+            PARTS=any(entry.window is not None for entry in self.entries),
             VARIES=pattern.varies,
             SLACK=int(_form(first).slack),
             STORED="position" in first.state,
@@ -107,6 +108,7 @@ def _rows(entry: Entry, radii: Tensor, flag: int) -> list[SphereRow]:
             copy=entry.numbers[copy],
             seed=entry.group["seed"] or 0,
             flag=flag,
+            first=0 if entry.window is None else entry.window.first // n,
         )
         for copy in range(entry.copies)
     ]

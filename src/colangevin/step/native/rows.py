@@ -9,7 +9,9 @@ from torch import Tensor
 from colangevin.constraints import solves
 from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
 from colangevin.dynamics.rates import Scalar, varies
+from colangevin.native import tables
 from colangevin.native.tables import CIRCLE, FRAME, LINE, SPHERE, TYPES, Program, Weight
+from colangevin.noise import Window
 from colangevin.step.entry import Entry
 from colangevin.step.native.radii import one_a_copy, radius_table
 
@@ -46,19 +48,23 @@ class Rows:
         rows, held = (0, 0) if isinstance(form, ElementwiseForm) else entry.configuration_shape
         slack = int(isinstance(form, SphereForm) and form.slack)
         radius = form.radius if isinstance(form, ElementwiseForm | SphereForm) else None
+        window = entry.window or Window(0, elements, 0)
         for copy, row in enumerate(self.table):
             row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
             row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
             row.sampled = row.form in (CIRCLE, SPHERE) and entry.numel > _LARGE
+            row.window = tables.Window(window.first, min(window.length, elements), window.stride)
             row.word, row.copy, row.counts = entry.word & _MASK, entry.numbers[copy], copy == 0
         if radius is not None:
             self._set_radii(radius_table(radius, entry), one=one_a_copy(radius, entry) and not sphere)
 
     def _set_radii(self, radii: Tensor, *, one: bool) -> None:
         self._radii = radii  # kept alive
+        # not asked of a part: where the whole has several radii, it rounds as the whole does
+        alike = self.entry.window is None and bool((radii == radii[0, 0]).all())
         for copy, row in enumerate(self.table):
-            if one or bool((radii == radii[0, 0]).all()):
+            if one or alike:
                 row.radius = float(radii[copy, 0])
             else:
                 row.radii = radii[copy].data_ptr()
