@@ -142,8 +142,8 @@ def _compare_numbered(everyone: Sequence[_Held]) -> None:
             if group.parameters != known.parameters:
                 raise ConstraintError(
                     f"param_groups[{group.number}]: rank {rank} has other parameters than rank {first} and "
-                    "the same seed. Noise is known by their numbers, so it would repeat. Give them with "
-                    "names: groups.names_apart() of colangevin.constrain under ZeroRedundancyOptimizer, "
+                    "the same seed. Their noise is known by their numbers, so it would repeat. Give them "
+                    "with names: groups.names_apart() of colangevin.constrain under ZeroRedundancyOptimizer, "
                     "model.named_parameters() otherwise."
                 )
 
