@@ -58,21 +58,25 @@ class Screen:
         self._console.print(why, soft_wrap=True, highlight=False, markup=False)
 
     def begin(self, job: Job, epoch: int) -> None:
-        if job not in self._epochs:  # where it is, another worker takes up a job whose worker died
+        self.advanced(job, epoch)
+
+    def advanced(self, job: Job, epoch: int) -> None:
+        self.progress.update(self._bar(job), completed=epoch)
+
+    def _bar(self, job: Job) -> Any:
+        """The bar of a job, which it keeps when another worker takes it up."""
+        if job not in self._epochs:
             if self._several:
                 self._side("jobs", self._jobs.index(job), len(self._jobs))
                 self._remove_finished()
             self._epochs[job] = self.progress.add_task(f"{job.name}, epochs", total=self.experiment.epochs)
-        self.advanced(job, epoch)
+        return self._epochs[job]
 
     def _remove_finished(self) -> None:
         """Remove the bars of jobs that are done: hundreds of bars would fill the screen."""
         finished = {task.id for task in self.progress.tasks if task.finished}
         for job in [job for job, bar in self._epochs.items() if bar in finished]:
             self.progress.remove_task(self._epochs.pop(job))
-
-    def advanced(self, job: Job, epoch: int) -> None:
-        self.progress.update(self._epochs[job], completed=epoch)
 
     def measured(self, job: Job, curves: dict[str, NDArray[Any]]) -> None:
         rows = self._rows.setdefault(job.part.name, {})

@@ -70,7 +70,8 @@ class Reporter:
         self.post()
 
     def stopped(self) -> bool:
-        """Whether to save and stop."""
+        """Whether to save and stop, as asked after every epoch. What is new is posted then."""
+        self._post_in_time()
         return self._stopping
 
     def post(self) -> None:
@@ -80,16 +81,19 @@ class Reporter:
         self._news.clear()
         self._posted = time.monotonic()
 
-    def _tell(self, method: str, about: str, *values: Any) -> None:
-        self._news[method, about] = method, values
+    def _post_in_time(self) -> None:
         if time.monotonic() - self._posted >= INTERVAL:
             self.post()
+
+    def _tell(self, method: str, about: str, *values: Any) -> None:
+        self._news[method, about] = method, values
 
     def damaged(self, why: str) -> None:
         self._tell("damaged", why, why)
 
     def begin(self, job: Job, epoch: int) -> None:
         self._tell("begin", job.name, job, epoch)
+        self.post()  # the first epoch may take minutes
 
     def advanced(self, job: Job, epoch: int) -> None:
         self._tell("advanced", job.name, job, epoch)
@@ -100,6 +104,8 @@ class Reporter:
 
     def looking(self, job: Job, done: int, total: int) -> None:
         self._tell("looking", job.name, job, done, total)
+        self._post_in_time()
 
     def downloading(self, name: str, done: int, total: int) -> None:
         self._tell("downloading", name, name, done, total)
+        self._post_in_time()
