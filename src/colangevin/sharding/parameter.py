@@ -121,8 +121,8 @@ class ShardedParameter:
                 lies = _place(value) if isinstance(value, DTensor) else "this process alone"
                 raise ConstraintError(
                     f"{self.label}: its {key} lies on {lies}, and should lie on {expected}: the parameter "
-                    "was spread anew since its last step. Save a checkpoint before, build model and optimizer "
-                    "on the new mesh, and load it there."
+                    "was spread anew since its last step. Save a checkpoint before, build the model and its "
+                    "optimizer on the new mesh, and load it there."
                 )
         return {key: part(state[key]) for key in ("step", *STATE) if key in state}
 
