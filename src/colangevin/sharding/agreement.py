@@ -30,7 +30,7 @@ class Agreement:
         self.raised: BaseException | None = None
 
     def reach(
-        self, error: Exception | None, pattern: object = None, flags: Sequence[bool] = ()
+        self, error: Exception | None, pattern: tuple[bool, ...] = (), flags: Sequence[bool] = ()
     ) -> list[bool]:
         """Raise on every rank if there is an error on any. Every rank has to call it.
 
