@@ -29,7 +29,7 @@ class Agreement:
         #: the error that all ranks raised last
         self.raised: BaseException | None = None
 
-    def reach(self, error: Exception | None, pattern: object = None) -> None:
+    def reach(self, error: Exception | None, pattern: tuple[bool, ...] = ()) -> None:
         """Raise on every rank if there is an error on any. Every rank has to call it.
 
         Args:
@@ -40,7 +40,7 @@ class Agreement:
             ConstraintError: when the pattern differs between ranks.
         """
         device = self._meshes[0].device_type
-        number = hash(pattern) & _MASK
+        number = hash(pattern) & _MASK  # the same in every process, as that of None is not
         said = torch.tensor([error is not None, number, -number], device=device)
         for group in self._groups():
             dist.all_reduce(said, dist.ReduceOp.MAX, group=group)
