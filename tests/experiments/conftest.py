@@ -46,16 +46,16 @@ class Nobody:
     def damaged(self, why):
         self.told.append(("damaged", why))
 
-    def begin(self, part, epoch):
-        self.told.append(("begin", part.name, epoch))
+    def begin(self, job, epoch):
+        self.told.append(("begin", job.name, epoch))
 
-    def advanced(self, epoch):
+    def advanced(self, job, epoch):
         self.told.append(("epoch", epoch))
 
-    def measured(self, curves):
+    def measured(self, job, curves):
         self.told.append(("measured", len(curves["test_loss"])))
 
-    def looking(self, done, total):
+    def looking(self, job, done, total):
         pass
 
     def downloading(self, name, done, total):

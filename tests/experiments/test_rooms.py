@@ -19,6 +19,7 @@ BELOW = {
     "storage": {"catalogue"},
     "judging": {"catalogue"},
     "training": {"catalogue", "data", "models", "storage", "judging"},
+    "sweeps": {"catalogue", "storage", "training"},
     "report": {"catalogue", "storage", "judging"},
 }
 

@@ -16,7 +16,7 @@ from torch.testing._internal.distributed.multi_threaded_pg import (
 )
 
 # What a rank may take. One that waits for longer waits for a rank that has gone another way.
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 def simulate(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any]:

@@ -2,13 +2,16 @@
 
 import shlex
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import torch
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from colangevin.experiments import display, interrupts
 from colangevin.experiments.catalogue.experiment import Experiment
@@ -17,6 +20,8 @@ from colangevin.experiments.catalogue.jobs import Job, jobs
 from colangevin.experiments.data.sources import DataError
 from colangevin.experiments.storage.disk import StoreError, as_utf8
 from colangevin.experiments.storage.folder import Folder
+from colangevin.experiments.sweeps import cluster, tasks
+from colangevin.experiments.sweeps.cluster import ClusterError
 from colangevin.experiments.training import runner
 
 __all__ = ["app"]
@@ -84,7 +89,22 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-@app.command()
+class _RunCommand(TyperCommand):
+    """An option whose value may be left out: ``--ray`` alone is ``--ray local``.
+
+    Typer has none. A word after ``--ray`` is its value only if it can be an address, so that ``--ray fig4``
+    runs fig4.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        followed = zip(args[:end], [*args[1:end], ""], strict=True)
+        alone = [word == "--ray" and not cluster.is_address(after) for word, after in followed]
+        words = [f"--ray={cluster.LOCAL}" if bare else word for word, bare in zip(args, alone, strict=False)]
+        return super().parse_args(ctx, words + args[end:])
+
+
+@app.command(cls=_RunCommand)
 def run(
     names: Annotated[
         list[str], typer.Argument(help="Experiments, figures or tables; see 'colangevin list'.")
@@ -100,6 +120,15 @@ def run(
     only: Annotated[
         str, typer.Option(help="Only jobs whose names match this glob, as '*: SGD-m, run 1'.")
     ] = "*",
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Run jobs as tasks of Ray, as many at once as there is room for: on this machine, or on the "
+            "cluster at auto, HOST:PORT or ray://HOST:PORT, whose machines share the folder of the results. "
+            "On cuda a job takes a GPU, on the CPU as many CPUs as torch has threads (OMP_NUM_THREADS).",
+        ),
+    ] = None,
 ) -> None:
     """Train, measure and store. Ctrl-C, SIGTERM and SIGHUP save; --resume goes on, bit for bit."""
     try:
@@ -110,16 +139,19 @@ def run(
     except ValueError as error:
         _fail(f"--runs: {error}")
     place, only = _device(device), as_utf8(only)
+    if ray is not None:
+        _check_ray(ray)
     with interrupts.noted() as interrupted:
         for experiment in chosen:
-            command = _command(experiment.name, runs, epochs, device, out, quick, only)
+            command = _command(experiment.name, runs, epochs, device, out, quick, only, ray)
             going_on = f"To go on:\n    {shlex.join([*command, '--resume'])}"
             folder, asked = Folder(out, experiment.name), _matching(experiment, only)
             try:
-                folder.open(experiment, place, command, resume=resume)
-                with display.watch(experiment, Console()) as screen:
-                    complete = runner.run(experiment, folder, place, screen, interrupted, only)
-            except (StoreError, DataError) as error:
+                with _engine(ray, place) as run_jobs:
+                    folder.open(experiment, place, command, resume=resume)
+                    with display.watch(experiment, Console()) as screen:
+                        complete = run_jobs(experiment, folder, place, screen, interrupted, only)
+            except (ClusterError, StoreError, DataError) as error:
                 _fail(str(error))
             except KeyboardInterrupt:
                 _say(f"Stopped at once, without what came after the last save. {going_on}")
@@ -133,6 +165,27 @@ def run(
     _say(f"To read them:\n    {shlex.join(['colangevin', 'report', str(out)])}")
 
 
+def _check_ray(address: str) -> None:
+    if not cluster.is_address(address):
+        raise typer.BadParameter(
+            f"'{address}': must be auto, HOST:PORT or ray://HOST:PORT, or be left out.", param_hint="--ray"
+        )
+    try:
+        cluster.ray()
+    except ModuleNotFoundError as error:
+        _fail(str(error))
+
+
+@contextmanager
+def _engine(ray: str | None, device: torch.device) -> Iterator[Callable[..., bool]]:
+    """What runs the jobs: this process, or a cluster of Ray."""
+    if ray is None:
+        yield runner.run
+        return
+    with cluster.connected(ray, device):
+        yield tasks.run
+
+
 def _matching(experiment: Experiment, only: str) -> list[Job]:
     """The jobs that are asked for."""
     found = [job for job in jobs(experiment) if fnmatchcase(job.name, only)]
@@ -143,13 +196,22 @@ def _matching(experiment: Experiment, only: str) -> list[Job]:
 
 
 def _command(
-    name: str, runs: int | None, epochs: int | None, device: str | None, out: Path, quick: bool, only: str
+    name: str,
+    runs: int | None,
+    epochs: int | None,
+    device: str | None,
+    out: Path,
+    quick: bool,
+    only: str,
+    ray: str | None,
 ) -> list[str]:
     """The words that ask for one experiment in this size."""
     options = {"--runs": runs, "--epochs": epochs, "--device": device, "--out": out}
     words = [word for key, value in options.items() if value is not None for word in (key, str(value))]
     words += ["--quick"] if quick else []
-    return ["colangevin", "run", name, *words, *(["--only", only] if only != "*" else [])]
+    words += ["--only", only] if only != "*" else []
+    words += [] if ray is None else ["--ray"] if ray == cluster.LOCAL else ["--ray", ray]
+    return ["colangevin", "run", name, *words]
 
 
 def _device(name: str | None) -> torch.device:

@@ -43,10 +43,9 @@ class Screen:
             TextColumn("left:"),
             TimeRemainingColumn(),
         )
-        self._tasks: dict[str, Any] = {}
-        self._task: Any = None
+        self._sides: dict[str, Any] = {}
+        self._epochs: dict[Job, Any] = {}
         self._table: Table | str = ""
-        self._job: Job | None = None
         # test accuracy, test loss and train accuracy of every run of every method so far, part by part
         self._rows: dict[str, dict[str, dict[int, tuple[float, float, float]]]] = {}
         self._jobs = jobs(experiment)
@@ -59,27 +58,34 @@ class Screen:
         self._console.print(why, soft_wrap=True, highlight=False, markup=False)
 
     def begin(self, job: Job, epoch: int) -> None:
-        if self._several:
-            self._side("jobs", self._jobs.index(job), len(self._jobs))
-        if self._several and self._task is not None:
-            self.progress.remove_task(self._task)  # hundreds of bars would fill the screen
-        self._job = job
-        self._task = self.progress.add_task(
-            f"{job.name}, epochs", total=self.experiment.epochs, completed=epoch
-        )
+        self.advanced(job, epoch)
 
-    def advanced(self, epoch: int) -> None:
-        self.progress.update(self._task, completed=epoch)
+    def advanced(self, job: Job, epoch: int) -> None:
+        self.progress.update(self._bar(job), completed=epoch)
 
-    def measured(self, curves: dict[str, NDArray[Any]]) -> None:
-        assert self._job is not None
-        rows = self._rows.setdefault(self._job.part.name, {})
+    def _bar(self, job: Job) -> Any:
+        """The bar of a job, which it keeps when another worker takes it up."""
+        if job not in self._epochs:
+            if self._several:
+                self._side("jobs", self._jobs.index(job), len(self._jobs))
+                self._remove_finished()
+            self._epochs[job] = self.progress.add_task(f"{job.name}, epochs", total=self.experiment.epochs)
+        return self._epochs[job]
+
+    def _remove_finished(self) -> None:
+        """Remove the bars of jobs that are done: hundreds of bars would fill the screen."""
+        finished = {task.id for task in self.progress.tasks if task.finished}
+        for job in [job for job, bar in self._epochs.items() if bar in finished]:
+            self.progress.remove_task(self._epochs.pop(job))
+
+    def measured(self, job: Job, curves: dict[str, NDArray[Any]]) -> None:
+        rows = self._rows.setdefault(job.part.name, {})
         last = [curves[name][-1] for name in ("test_accuracy", "test_loss", "train_accuracy")]
-        for i, method in enumerate(self._job.methods):
-            for j, run in enumerate(self._job.runs):
+        for i, method in enumerate(job.methods):
+            for j, run in enumerate(job.runs):
                 rows.setdefault(method.name, {})[run] = (last[0][i, j], last[1][i, j], last[2][i, j])
         parts = len(self.experiment.parts)
-        table = Table(title=f"{self.experiment.title}{f', {self._job.part.name}' * (parts > 1)}")
+        table = Table(title=f"{self.experiment.title}{f', {job.part.name}' * (parts > 1)}")
         table.add_column("method")
         for title in ("test accuracy, %", "test loss", "train accuracy, %"):
             table.add_column(title, justify="right")
@@ -88,16 +94,16 @@ class Screen:
             table.add_row(name, _spread(100 * accuracy, 1), _spread(loss, 3), _spread(100 * train, 1))
         self._table = table
 
-    def looking(self, done: int, total: int) -> None:
-        self._side("decision boundaries", done, total)
+    def looking(self, job: Job, done: int, total: int) -> None:
+        self._side(f"{job.name}, decision boundaries", done, total)
 
     def downloading(self, name: str, done: int, total: int) -> None:
         self._side(f"{name}, bytes", done, total or done)
 
     def _side(self, title: str, done: int, total: int) -> None:
-        if title not in self._tasks or self.progress.tasks[self._tasks[title]].finished:
-            self._tasks[title] = self.progress.add_task(title, total=total)
-        self.progress.update(self._tasks[title], completed=done)
+        if title not in self._sides:
+            self._sides[title] = self.progress.add_task(title)
+        self.progress.update(self._sides[title], completed=done, total=total)
 
 
 @contextmanager

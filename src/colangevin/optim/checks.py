@@ -175,6 +175,8 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
         raise ConstraintError(f"{what}: layout {parameter.layout} is not supported; use a dense tensor.")
     if replicas and (parameter.dim() == 0 or parameter.shape[0] != replicas):
         raise ConstraintError(f"{what}: {where} has replicas={replicas}, so dimension 0 must be {replicas}.")
+    if is_sharded(parameter):
+        _check_sharded(parameter, what)
     if replicas and is_sharded(parameter):
         raise ConstraintError(
             f"{what}: is a DTensor, and {where} has replicas={replicas}. Replicas are whole on every "
@@ -183,6 +185,13 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
     constraint.check_stack(parameter.shape, bool(replicas), name)
     if not isinstance(constraint, Free):
         constraint.check(parameter, replicas=bool(replicas), name=name)
+
+
+def _check_sharded(parameter: Tensor, what: str) -> None:
+    """Raise unless every process of a mesh holds a block of the parameter."""
+    from colangevin.sharding.layout import layout_of  # imports the modules of DTensors
+
+    layout_of(parameter, what)  # type: ignore[arg-type]
 
 
 def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas: int) -> None:

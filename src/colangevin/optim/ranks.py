@@ -13,7 +13,7 @@ from colangevin.errors import ConstraintError, label
 from colangevin.independence import several
 from colangevin.optim.checksums import checksums
 from colangevin.optim.names import stripped
-from colangevin.sharded import refuse_sharded
+from colangevin.sharded import is_sharded, part, refuse_sharded
 
 if TYPE_CHECKING:
     from colangevin.optim.base import ConstrainedOptimizer
@@ -24,11 +24,15 @@ Thing = TypeVar("Thing")
 
 
 class _Parameter(NamedTuple):
-    """What is compared with a parameter of another rank: one of the same name or place, and shape."""
+    """What is compared with a parameter of another rank: one of the same name or place, and shape.
+
+    Of DTensors the parts that begin at the same element are compared.
+    """
 
     name: str
     shape: tuple[int, ...]
     named: bool
+    start: tuple[int, ...] = ()
 
 
 class _Group(NamedTuple):
@@ -80,8 +84,9 @@ def check_ranks(optimizer: "ConstrainedOptimizer") -> None:
     Gradients are averaged over the ranks, weights are not. Ranks that begin with other weights or other noise
     stay apart, and each of their losses falls all the same. All ranks have to call this, and all raise the
     same error. What only some ranks have is not compared: with ``ZeroRedundancyOptimizer`` and as stages of a
-    pipeline, ranks move different parameters. Sharded parameters (DTensors) are not compared either. Outside
-    of a distributed job, and for an optimizer that was built inside of `independent_ranks`, it does nothing.
+    pipeline, ranks move different parameters. Of a DTensor those ranks are compared that hold the same part.
+    Outside of a distributed job, and for an optimizer that was built inside of `independent_ranks`, it does
+    nothing.
 
     Args:
         optimizer: one of this library's.
@@ -137,8 +142,8 @@ def _compare_numbered(everyone: Sequence[_Held]) -> None:
             if group.parameters != known.parameters:
                 raise ConstraintError(
                     f"param_groups[{group.number}]: rank {rank} has other parameters than rank {first} and "
-                    "the same seed. Noise is known by their numbers, so it would repeat. Give them with "
-                    "names: groups.names_apart() of colangevin.constrain under ZeroRedundancyOptimizer, "
+                    "the same seed. Their noise is known by their numbers, so it would repeat. Give them "
+                    "with names: groups.names_apart() of colangevin.constrain under ZeroRedundancyOptimizer, "
                     "model.named_parameters() otherwise."
                 )
 
@@ -173,12 +178,22 @@ def _held(optimizer: "ConstrainedOptimizer") -> _Held:
         found = [
             (_Parameter(stripped(name) if named else name, tuple(weight.shape), named), weight)
             for name, weight in zip(optimizer._names(number), group["params"], strict=True)
-            # DTensors and other wrappers have no bits of their own
-            if not hasattr(weight, "__tensor_flatten__") and not weight.is_meta
+            if is_sharded(weight) or not (hasattr(weight, "__tensor_flatten__") or weight.is_meta)
         ]
-        keys += [key for key, _ in found]
-        weights += [weight for _, weight in found]
+        held = [(key._replace(start=_start(weight)), part(weight)) for key, weight in found]
+        held = [(key, weight) for key, weight in held if weight.numel()]
+        keys += [key for key, _ in held]
+        weights += [weight for _, weight in held]
         if largest(group["temperature"]):
             seeds[_Group(number, tuple(key for key, _ in found), group["noise_by"])] = group["seed"]
     dtypes = [str(weight.dtype) for weight in weights]
     return _Held(dict(zip(keys, zip(dtypes, checksums(weights), strict=True), strict=True)), seeds)
+
+
+def _start(weight: Tensor) -> tuple[int, ...]:
+    """Where this rank's part of a DTensor begins."""
+    if not is_sharded(weight):
+        return ()
+    from colangevin.sharding.layout import region_of  # imports the modules of DTensors
+
+    return region_of(weight).start

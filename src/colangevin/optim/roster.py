@@ -83,8 +83,6 @@ class Roster:
                 if id(parameter) in before:
                     _check_constraint(before[id(parameter)], group["constraint"])
                 if forms_before.get(id(parameter)) != forms[index]:
-                    if id(parameter) in before:
-                        _check_mesh(before[id(parameter)], parameter)
                     check_parameter(parameter, group["constraint"], name, group["replicas"], where)
                 place = name, index, words[index], number, group
                 if is_sharded(parameter):
@@ -144,17 +142,4 @@ def _check_constraint(before: "Entry | ShardedParameter", constraint: object) ->
             f"{before.label}: its group now says {constraint!r}, but its state was made under "
             f"{before.constraint!r}, in other coordinates. Set the group's constraint back, or build a new "
             "optimizer for the new one: the weights stay, momenta start from zero."
-        )
-
-
-def _check_mesh(before: "Entry | ShardedParameter", parameter: Tensor) -> None:
-    """Raise when a parameter lies on other processes than when its optimizer was built."""
-    if isinstance(before, Entry) or not is_sharded(parameter):
-        return
-    if (parameter.device_mesh, parameter.placements) != before.place:
-        mesh, placements = before.place
-        raise ConstraintError(
-            f"{before.label}: lies on {parameter.device_mesh} as {parameter.placements}. When the optimizer "
-            f"was built it lay on {mesh} as {placements}, and its state still does. Save a checkpoint, build "
-            "model and optimizer on the new mesh, and load it there."
         )

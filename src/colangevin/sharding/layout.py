@@ -12,7 +12,7 @@ from torch.distributed.tensor.placement_types import Placement, _StridedShard
 from colangevin.errors import ConstraintError
 from colangevin.sharding.region import Region
 
-__all__ = ["Cut", "Layout", "layout_of"]
+__all__ = ["Cut", "Layout", "layout_of", "region_of"]
 
 #: The dimension that a dimension of the mesh cuts, and into how many pieces later dimensions of the mesh cut
 #: it before: 1 unless the model was tensor parallel before ``fully_shard``. None: nothing is cut.
@@ -45,6 +45,12 @@ class Layout:
         """The dimensions of the tensor that are cut."""
         return {cut[0] for d, cut in enumerate(self.cuts) if cut is not None and self.mesh[d] > 1}
 
+    @property
+    def windowed(self) -> bool:
+        """Whether a window says of every process which elements it has, so that it can draw their noise."""
+        places = itertools.product(*map(range, self.mesh))
+        return all(self.region(place).window() is not None for place in places)
+
     def region(self, coordinate: Sequence[int]) -> Region:
         """The block that the process at a place of the mesh holds."""
         return _region(self, tuple(coordinate))
@@ -66,16 +72,16 @@ class Layout:
         return Layout(shape, self.mesh, tuple(None if cut is None else (1, 1) for cut in self.cuts))
 
     @property
-    def placements(self) -> list[Placement]:
+    def placements(self) -> tuple[Placement, ...]:
         """The layout in torch's words."""
-        return [
-            Replicate()
-            if cut is None
-            else Shard(cut[0])
-            if cut[1] == 1
-            else _StridedShard(cut[0], split_factor=cut[1])
-            for cut in self.cuts
-        ]
+        return tuple(map(_placement, self.cuts))
+
+
+def _placement(cut: Cut) -> Placement:
+    if cut is None:
+        return Replicate()
+    dim, pieces = cut
+    return Shard(dim) if pieces == 1 else _StridedShard(dim, split_factor=pieces)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -90,8 +96,8 @@ def _region(layout: Layout, coordinate: tuple[int, ...]) -> Region:
     if any(len(each) > 1 for each in numbers):
         raise ConstraintError(
             f"a tensor of shape {layout.whole} on a mesh of shape {layout.mesh}: processes hold several "
-            "blocks of it, since its length is no multiple of the processes that cut it. Choose a length that "
-            "is."
+            "blocks of it, since its length is no multiple of the processes that cut it. Choose a length "
+            "that is."
         )
     ends = [each[0] if each else (0, 0) for each in numbers]
     return Region(layout.whole, tuple(a for a, _ in ends), tuple(b - a for a, b in ends))
@@ -164,3 +170,9 @@ def layout_of(tensor: DTensor, what: str) -> Layout:
             "distribute_tensor or fully_shard."
         )
     return layout
+
+
+def region_of(tensor: DTensor) -> Region:
+    """The block of a DTensor that this process holds."""
+    layout = layout_of(tensor, f"a tensor of shape {tuple(tensor.shape)}")
+    return layout.region(tensor.device_mesh.get_coordinate() or ())

@@ -48,18 +48,21 @@ def begun(parameter: Tensor, constraint: Constraint, *, momentum: bool) -> dict[
 
 
 def like(value: Tensor, parameter: DTensor) -> DTensor:
-    """A whole tensor of the state as a DTensor that lies as its parameter does.
+    """A tensor of the state as a DTensor that lies as its parameter does.
 
     Args:
-        value: the same on every process.
+        value: a whole one, the same on every process, or a DTensor.
         parameter: of the state.
 
     Returns:
-        The DTensor; nothing is sent.
+        The DTensor; nothing is sent, unless the value lay in another way.
     """
+    mesh = parameter.device_mesh
     layout = layout_of(parameter, f"a parameter of shape {tuple(parameter.shape)}").of_state(value.shape)
-    slices = layout.region(parameter.device_mesh.get_coordinate() or ()).slices
-    return wrapped(value[slices].clone(memory_format=torch.contiguous_format), layout, parameter.device_mesh)
+    if isinstance(value, DTensor) and value.device_mesh == mesh and value.placements == layout.placements:
+        return value
+    slices = layout.region(mesh.get_coordinate() or ()).slices
+    return wrapped(whole(value)[slices].clone(memory_format=torch.contiguous_format), layout, mesh)
 
 
 def wrapped(part: Tensor, layout: Layout, mesh: DeviceMesh) -> DTensor:

@@ -1,8 +1,9 @@
 """Run an experiment job by job: train, measure, store; stop and resume at any epoch."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from colangevin.experiments.training.points import prepare
 from colangevin.experiments.training.stack_training import MEASURED, StackTraining
 from colangevin.experiments.training.watcher import Watcher
 
-__all__ = ["measuring_epochs", "run"]
+__all__ = ["measuring_epochs", "run", "run_job", "to_do"]
 
 #: between two checkpoints, the work that a kill may cost
 CHECKPOINT_SECONDS = 30.0
@@ -56,21 +57,59 @@ def run(
     Returns:
         Whether it came to the end; False when it was stopped.
     """
+    return all(
+        run_job(experiment, job, folder, device, watcher, stopped) for job in to_do(experiment, folder, only)
+    )
+
+
+def to_do(experiment: Experiment, folder: Folder, only: str) -> Iterator[Job]:
+    """Jobs that are not done. What a kill left beside the files of those that are done is removed.
+
+    Args:
+        experiment: whose jobs.
+        folder: where its results are.
+        only: a glob that the names of jobs have to match.
+
+    Yields:
+        The jobs, in their order.
+    """
     for job in jobs(experiment):
         if not fnmatchcase(job.name, only):
             continue
         if folder.done(job):
             folder.tidy(job)
-            continue
-        with folder.claim(job) as mine:
-            # another process may have finished it since the check above
-            if not mine or folder.done(job):
-                continue
-            if why := folder.damage(job):
-                watcher.damaged(why)
-            if not _run_job(experiment, job, folder, device, watcher, stopped):
-                return False
-    return True
+        else:
+            yield job
+
+
+def run_job(
+    experiment: Experiment,
+    job: Job,
+    folder: Folder,
+    device: torch.device,
+    watcher: Watcher,
+    stopped: Callable[[], bool],
+) -> bool:
+    """Run a job, unless another process has claimed it.
+
+    Args:
+        experiment: to which it belongs.
+        job: what to run.
+        folder: where its results go; opened for the experiment.
+        device: where to train.
+        watcher: told how it goes.
+        stopped: asked after every epoch whether to save and stop.
+
+    Returns:
+        Whether it came to the end or is another's; False when it was stopped.
+    """
+    with folder.claim(job) as mine:
+        # another process may have finished it since it was found to be left
+        if not mine or folder.done(job):
+            return True
+        if why := folder.damage(job):
+            watcher.damaged(why)
+        return _train(experiment, job, folder, device, watcher, stopped)
 
 
 def _build(
@@ -92,7 +131,7 @@ def _build(
     )
 
 
-def _run_job(
+def _train(
     experiment: Experiment,
     job: Job,
     folder: Folder,
@@ -110,14 +149,14 @@ def _run_job(
     started = saved_at = time.monotonic()
     watcher.begin(job, training.epoch)
     if measured:
-        watcher.measured(_curves(names, measured))
+        watcher.measured(job, _curves(names, measured))
     when = set(measuring_epochs(experiment))
     while training.epoch < experiment.epochs:
         training.advance()
-        watcher.advanced(training.epoch)
+        watcher.advanced(job, training.epoch)
         if training.epoch in when:
             measured.append(training.measure())
-            watcher.measured(_curves(names, measured))
+            watcher.measured(job, _curves(names, measured))
         stop = stopped()
         now = time.monotonic()
         if stop or now - saved_at > CHECKPOINT_SECONDS:
@@ -134,7 +173,7 @@ def _run_job(
         result, more = of_a_network(training, curves)
         folder.finish(job, result, {**arrays, **more}, seconds, training.step_ms)
     elif isinstance(job.part, Part):
-        result, more = of_a_stack(experiment, job.part, training, curves, watcher.looking)
+        result, more = of_a_stack(experiment, job.part, training, curves, partial(watcher.looking, job))
         folder.finish(job, result, {**arrays, **more}, seconds)
     return True
 

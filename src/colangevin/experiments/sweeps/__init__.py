@@ -1,0 +1,1 @@
+"""The jobs of an experiment as tasks of Ray, on one machine or many."""
