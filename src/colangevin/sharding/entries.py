@@ -7,7 +7,7 @@ from torch import Tensor
 
 from colangevin.errors import label
 from colangevin.sharding.region import Region
-from colangevin.step.entry import Entry
+from colangevin.step.entry import STATE, Entry
 
 __all__ = ["PartEntry", "WholeEntry"]
 
@@ -23,6 +23,7 @@ class PartEntry(Entry):
         word: of its noise.
         group_index: the number of its group.
         group: its group.
+        dtype: of its state.
     """
 
     sharded = True
@@ -36,14 +37,14 @@ class PartEntry(Entry):
         word: int,
         group_index: int,
         group: dict[str, Any],
+        dtype: torch.dtype,
     ) -> None:
         constraint = (
             group["constraint"].part(region.whole, region.slices) if region.numel else group["constraint"]
         )
         window = region.window() if region.cut else None
-        super().__init__(
-            held, name, index, word, group_index, {**group, "constraint": constraint}, window=window
-        )
+        own = {**group, "constraint": constraint}
+        super().__init__(held, name, index, word, group_index, own, dtype=dtype, window=window)
         # options are read from the group as it is now
         self.group = group
         self._whole = region.whole
@@ -72,6 +73,6 @@ class WholeEntry(Entry):
         else:
             self.parameter.copy_(values["weight"])
         self.grad = values["gradient"]
-        for key in ("position", "momentum"):
+        for key in STATE:
             if key in values:
                 self.allocate(key).copy_(values[key])

@@ -10,18 +10,15 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement
 
 from colangevin.constraints import Constraint
-from colangevin.constraints.dtypes import state_dtype
+from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError, label
 from colangevin.sharded import part
 from colangevin.sharding.layout import Layout, layout_of
 from colangevin.sharding.peers import Peers
 from colangevin.sharding.states import wrapped
-from colangevin.step.entry import Entry, state_shape
+from colangevin.step.entry import STATE, Entry, state_shape
 
-__all__ = ["STATE", "ShardedParameter"]
-
-#: what of the state lies as the parameter does
-STATE = ("position", "momentum")
+__all__ = ["ShardedParameter"]
 
 
 @dataclass(eq=False)
@@ -35,6 +32,7 @@ class ShardedParameter:
         word: of its noise.
         group_index: the number of its group.
         group: its group.
+        dynamics: of its group, when it was made.
     """
 
     parameter: DTensor
@@ -43,12 +41,15 @@ class ShardedParameter:
     word: int
     group_index: int
     group: dict[str, Any]
+    dynamics: Dynamics
 
     def __post_init__(self) -> None:
         self.constraint: Constraint = self.group["constraint"]
         self.layout: Layout = layout_of(self.parameter, self.label)
         self.region = self.layout.region(self.parameter.device_mesh.get_coordinate() or ())
         self.manifold = self.constraint.on(self.parameter.shape)
+        #: of its state
+        self.dtype = self.dynamics.precision(self.manifold, self.parameter.dtype)
         #: of a tensor of the state
         self.state_layout = self.layout.of_state(state_shape(self.manifold, self.layout.whole, 1))
         #: those that hold the other parts, and which of them steps the whole weight; None if parts move alone
@@ -76,6 +77,8 @@ class ShardedParameter:
         cut = self.layout.cut_dims
         if not cut:
             return True
+        if self.dynamics.matrices and len(self.parameter.shape) > 1:
+            return False
         if self.manifold.independent == "entries":
             places = itertools.product(*map(range, self.layout.mesh))
             return all(self.layout.region(place).window() is not None for place in places)
@@ -138,7 +141,7 @@ class ShardedParameter:
     def room(self) -> Tensor:
         """Memory for this process's part of a tensor of the state."""
         shape = self.state_layout.region(self.parameter.device_mesh.get_coordinate() or ()).shape
-        return torch.zeros(shape, dtype=state_dtype(self.parameter.dtype), device=self.part.device)
+        return torch.zeros(shape, dtype=self.dtype, device=self.part.device)
 
 
 def _place(tensor: DTensor) -> tuple[DeviceMesh, tuple[Placement, ...]]:
