@@ -80,7 +80,7 @@ class ConstrainedMuon(ConstrainedOptimizer):
         >>> model = nn.Sequential(nn.Embedding(8, 4), nn.Linear(4, 4), nn.Linear(4, 8))
         >>> sphere = cl.Sphere(1.0, slack=False)
         >>> hidden = cl.constrain(model[1], {"weight": sphere})
-        >>> ends = [*model[0].parameters(), *model[2].parameters()]
+        >>> ends = [*model[0].named_parameters("embedding"), *model[2].named_parameters("output")]
         >>> optimizer = cl.ConstrainedMuon([*hidden, {"params": ends, "method": "adam", "lr": 1e-3}], 0.02)
         >>> model(torch.arange(3)).sum().backward()
         >>> optimizer.step()
