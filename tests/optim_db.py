@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
+from colangevin.constraints.dtypes import state_dtype
 from tests.core_only import Columns, Simplex, Symmetric
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -24,6 +25,9 @@ TOLERANCES = {
     torch.bfloat16: 1e-5,
     torch.float16: 1e-5,
 }
+
+#: optimizers without noise, whose steps depend on past gradients
+PRECONDITIONED = (cl.ConstrainedAdam, cl.ConstrainedMuon)
 
 NOISE = 0.01
 SEED = 7
@@ -39,11 +43,15 @@ class OptimizerCase:
 
     @property
     def noisy(self) -> bool:
-        return self.options["temperature"] > 0
+        return self.options.get("temperature", 0) > 0
 
     @property
     def has_momentum(self) -> bool:
-        return self.cls is cl.CoLud or self.options.get("momentum", 0) > 0
+        return self.cls is cl.CoLud or self.preconditioned or self.options.get("momentum", 0) > 0
+
+    @property
+    def preconditioned(self) -> bool:
+        return self.cls in PRECONDITIONED
 
     def build(self, params: Any, **overrides: Any) -> torch.optim.Optimizer:
         return self.cls(params, **{**self.options, **overrides})
@@ -147,14 +155,27 @@ def _optimizers() -> tuple[OptimizerCase, ...]:
         ("sgd", cl.ConstrainedSGD, {"lr": 0.05}),
         ("sgd-momentum", cl.ConstrainedSGD, {"lr": 0.05, "momentum": 0.9}),
     )
-    return tuple(
+    sampling = tuple(
         OptimizerCase(id + suffix, cls, {**options, "temperature": temperature, "seed": SEED})
         for id, cls, options in schemes
         for suffix, temperature in (("", 0.0), ("-noisy", NOISE))
     )
+    return (
+        *sampling,
+        OptimizerCase("adam", cl.ConstrainedAdam, {"lr": 0.05}),
+        OptimizerCase("muon", cl.ConstrainedMuon, {"lr": 0.05}),
+    )
 
 
 OPTIMIZERS = _optimizers()
+
+
+def kept_in(
+    optimizer: type[torch.optim.Optimizer], constraint: cl.Constraint, dtype: torch.dtype
+) -> torch.dtype:
+    """The dtype of the state: torch's own of free weights under Adam and Muon, but for float16."""
+    as_torch = optimizer in PRECONDITIONED and isinstance(constraint, cl.Free) and dtype != torch.float16
+    return dtype if as_torch else state_dtype(dtype)
 
 
 class Problem(nn.Module):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import colangevin as cl
+from colangevin.dynamics import Overdamped
 from colangevin.sharding import traffic
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.owners import owners, work
@@ -47,7 +48,9 @@ def _costs(model: str, ranks: int) -> dict[str, float]:
     shapes = layer * layers
     manifolds = [cl.Orthogonal().on(shape) for shape in shapes]
     layouts = [Layout(shape, (ranks,), ((0, 1),)) for shape in shapes]
-    together = [way(*pair) == "together" for pair in zip(layouts, manifolds, strict=True)]
+    langevin = Overdamped(0.1, 0.0)
+    pairs = zip(layouts, manifolds, strict=True)
+    together = [way(layout, manifold, langevin) == "together" for layout, manifold in pairs]
     chosen = owners([0 if each else work(m) for each, m in zip(together, manifolds, strict=True)], ranks)
     sent, load = 0.0, [0.0] * ranks
     for manifold, layout, each, owner in zip(manifolds, layouts, together, chosen, strict=True):

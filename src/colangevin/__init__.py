@@ -11,7 +11,15 @@ from colangevin.errors import (
     SplittingError,
 )
 from colangevin.independence import independent_ranks
-from colangevin.optim import CoLod, CoLud, ConstrainedSGD, constrain, project_
+from colangevin.optim import (
+    CoLod,
+    CoLud,
+    ConstrainedAdam,
+    ConstrainedMuon,
+    ConstrainedSGD,
+    constrain,
+    project_,
+)
 from colangevin.posterior import posterior_temperature, prior_weight_decay
 from colangevin.replicas import Replicas
 from colangevin.sampling import Prediction, Quality, RunningMean, Samples, plot_reliability, quality
@@ -23,6 +31,8 @@ __all__ = [
     "Circle",
     "CoLod",
     "CoLud",
+    "ConstrainedAdam",
+    "ConstrainedMuon",
     "ConstrainedSGD",
     "Constraint",
     "ConstraintError",

@@ -37,6 +37,8 @@ OPTIMIZERS: dict[str, Callable[[list[Group]], ConstrainedOptimizer]] = {
     "sgd-momentum-noise": lambda groups: cl.ConstrainedSGD(
         groups, lr=0.1, momentum=0.9, temperature=TAU, seed=1
     ),
+    "adam": lambda groups: cl.ConstrainedAdam(groups, lr=0.1),
+    "muon": lambda groups: cl.ConstrainedMuon(groups, lr=0.1),
 }
 
 CONSTRAINTS: dict[str, Constraint] = {

@@ -208,7 +208,7 @@ def test_errors(build, message):
 
 
 def test_another_library_s_optimizer_is_refused():
-    with pytest.raises(TypeError, match=r"optimizer: a SGD; must be CoLod, CoLud or ConstrainedSGD"):
+    with pytest.raises(TypeError, match=r"optimizer: a SGD; must be an optimizer of this library"):
         Linear(torch.optim.SGD(nn.Linear(1, 1).parameters(), 0.1), 5, 0.0)
 
 

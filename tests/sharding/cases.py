@@ -15,6 +15,8 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "CoLod": lambda groups: cl.CoLod(groups, 0.05, temperature=0.1, weight_decay=0.01, seed=3),
     "CoLud": lambda groups: cl.CoLud(groups, 0.3, friction=1.0, temperature=0.1, splitting="BAOAB", seed=3),
     "ConstrainedSGD": lambda groups: cl.ConstrainedSGD(groups, 0.1, 0.9, temperature=1e-3, seed=3),
+    "ConstrainedAdam": lambda groups: cl.ConstrainedAdam(groups, 0.1, weight_decay=0.1),
+    "ConstrainedMuon": lambda groups: cl.ConstrainedMuon(groups, 0.1, weight_decay=0.1),
 }
 
 #: the placements, and how many dimensions the mesh has

@@ -9,6 +9,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 import colangevin as cl
+from colangevin.dynamics import Overdamped
 from colangevin.sharding import traffic
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.ways import way
@@ -155,7 +156,7 @@ def test_trouble_on_one_rank_is_raised_on_all(trouble: Any, words: str) -> None:
 
 def test_which_way_a_weight_goes() -> None:
     def of(shape: tuple[int, ...], cuts: tuple[Any, ...], mesh: tuple[int, ...]) -> str:
-        return way(Layout(shape, mesh, cuts), cl.Orthogonal().on(shape))
+        return way(Layout(shape, mesh, cuts), cl.Orthogonal().on(shape), Overdamped(0.1, 0.0))
 
     rows, columns = (0, 1), (1, 1)
     assert of((40, 3), (rows,), (4,)) == "together"

@@ -8,6 +8,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import colangevin as cl
+from colangevin.dynamics import Overdamped
 from colangevin.sharding import traffic
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.ways import way
@@ -83,7 +84,8 @@ def test_edited_rows(dtype: torch.dtype) -> None:
 
 def test_which_way_rows_go() -> None:
     def of(constraint: cl.Constraint, *cuts: Any) -> str:
-        return way(Layout((6, 8), (2,) * len(cuts), cuts), constraint.on((6, 8)))
+        layout = Layout((6, 8), (2,) * len(cuts), cuts)
+        return way(layout, constraint.on((6, 8)), Overdamped(0.1, 0.0))
 
     by_rows, by_columns, fixed = (0, 1), (1, 1), cl.Sphere(1.0, slack=False)
     assert of(fixed, by_columns) == "together"

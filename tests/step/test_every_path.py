@@ -150,7 +150,9 @@ def test_a_device_takes_forms_alone(
         optimizer = cl.CoLud(
             [{"params": [weight], "constraint": constraint}], 0.1, friction=1.0, temperature=1.0
         )
-        (entry,) = optimizer._roster.entries(optimizer.param_groups, optimizer._names)
+        (entry,) = optimizer._roster.entries(
+            optimizer.param_groups, optimizer._names, optimizer._all_dynamics()
+        )
         families.append(eligible.family(entry, optimizer._all_dynamics()[0]))
     assert families[0] is not None
     assert families[1] is None

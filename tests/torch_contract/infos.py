@@ -1,4 +1,4 @@
-"""The rows of ``optim_db`` as torch's own ``OptimizerInfo``: three optimizers times five constraints.
+"""The rows of ``optim_db`` as torch's own ``OptimizerInfo``: five optimizers times six constraints.
 
 The tests beside this file ask of each what torch's tests ask of torch's optimizers. Torch ships the machinery
 (``torch.testing._internal``), not the tests, so they are written anew, one file a subject.
@@ -9,6 +9,7 @@ pass is a failure.
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,7 @@ from tests.optim_db import OPTIMIZERS, ConstraintCase, OptimizerCase, Problem, b
 
 __all__ = ["INFOS", "REASONS", "ConstrainedInfo", "TestCase", "each_info", "on_the_cpu"]
 
-CLASSES = (cl.CoLod, cl.CoLud, cl.ConstrainedSGD)
+CLASSES = (cl.CoLod, cl.CoLud, cl.ConstrainedSGD, cl.ConstrainedAdam, cl.ConstrainedMuon)
 KINDS = ("free", "circle", "sphere-slack", "orthogonal-tall", "implicit", "core-columns")
 
 
@@ -130,7 +131,7 @@ class ConstrainedInfo(OptimizerInfo):
     def option_sets(self, *, noisy: bool = True) -> Iterator[dict[str, Any]]:
         """The options of each input, with noise or without."""
         for given in self._inputs("cpu"):
-            if noisy or not given.kwargs["temperature"]:
+            if noisy or not given.kwargs.get("temperature"):
                 print("options:", given.desc)  # the last one is shown when a test fails
                 yield given.kwargs
 
@@ -204,7 +205,8 @@ class ConstrainedInfo(OptimizerInfo):
         return [{**group, "constraint": self.constraint.constraint} for group in groups]
 
     def _bad_options(self) -> list[ErrorOptimizerInput]:
-        options = [name for name in ("lr", "friction", "momentum", "temperature") if name in self.options]
+        every = ("lr", "friction", "momentum", "eps", "temperature")
+        options = [name for name in every if name in inspect.signature(self.optim_cls).parameters]
         return [self._bad(name, -1.0, f"{name}=-1.0 in param_groups") for name in (*options, "weight_decay")]
 
     def _bad(self, option: str, value: Any, message: str) -> ErrorOptimizerInput:

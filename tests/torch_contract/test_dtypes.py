@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing._internal.common_utils import parametrize
 
-from colangevin.constraints.dtypes import state_dtype
-from tests.optim_db import DTYPES, assert_identical, check_feasible, snapshot, train
+from tests.optim_db import DTYPES, assert_identical, check_feasible, kept_in, snapshot, train
 from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
 
 
@@ -43,7 +42,8 @@ class TestDtypes(TestCase):
                 weight = problem.weight.detach()
                 assert_identical(weight, alone[weight.dtype])
                 floats = [v.dtype for k, v in opt.state[problem.weight].items() if k != "step"]
-                assert set(floats) <= {state_dtype(weight.dtype)}
+                held = optim_info.constraint.constraint
+                assert set(floats) <= {kept_in(optim_info.optim_cls, held, weight.dtype)}
 
     @parametrize("frozen", [torch.int64, torch.uint8, torch.bool, torch.complex64, torch.float8_e4m3fn])
     @each_info

@@ -152,7 +152,8 @@ class TestSchedulers(TestCase):
         def go_on(problem: Problem, opt: Optimizer, schedule: Any, steps: int) -> list[float]:
             momenta = []
             for _ in range(steps):
-                momenta.append(opt.param_groups[0]["momentum"])
+                group = opt.param_groups[0]
+                momenta.append(group["betas"][0] if "betas" in group else group["momentum"])
                 train(problem, opt, 1)
                 schedule.step()
             return momenta

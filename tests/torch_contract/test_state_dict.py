@@ -13,8 +13,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.testing._internal.common_utils import parametrize
 
 import colangevin as cl
-from colangevin.constraints.dtypes import state_dtype
-from tests.optim_db import Problem, assert_identical, snapshot, train
+from tests.optim_db import Problem, assert_identical, kept_in, snapshot, train
 from tests.torch_contract.infos import ConstrainedInfo, TestCase, each_info, on_the_cpu
 
 Dict = dict[str, Any]
@@ -319,9 +318,10 @@ class TestCast(TestCase):
                 other = optim_info.problem(device, loaded_in, seed=1)
                 other_opt = optim_info.build(other.groups(), **options)
                 other_opt.load_state_dict(through_file(opt.state_dict()))
-                for state in other_opt.state.values():
+                for group in other_opt.param_groups:
+                    state = other_opt.state[group["params"][0]]
                     floats = [value.dtype for key, value in state.items() if key != "step"]
-                    assert set(floats) <= {state_dtype(loaded_in)}
+                    assert set(floats) <= {kept_in(type(opt), group["constraint"], loaded_in)}
                     assert state["step"] == 1
                 train(other, other_opt, 1)
 

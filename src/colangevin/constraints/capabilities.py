@@ -32,6 +32,10 @@ class Metric(Manifold):
         """Unit white noise in the coordinates of p."""
 
     @abstractmethod
+    def lengths(self, q: Tensor, p: Tensor) -> Tensor:
+        """A momentum in units of length, entry by entry: the inverse of `white`."""
+
+    @abstractmethod
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
         """|p|^2 of each copy, shape (copies,)."""
 

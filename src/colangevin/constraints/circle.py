@@ -104,8 +104,11 @@ class Angles(Metric, Curvature):
     def white(self, q: Tensor, noise: Tensor) -> Tensor:
         return noise / self._r(q)
 
+    def lengths(self, q: Tensor, p: Tensor) -> Tensor:
+        return p * self._r(p)
+
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
-        return per_copy((p * self._r(p)).square())
+        return per_copy(self.lengths(q, p).square())
 
     def virial(self, q: Tensor, force: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
         theta, xi = q.sin(), q.cos()

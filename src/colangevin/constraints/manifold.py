@@ -1,6 +1,9 @@
 """A manifold: a constraint on weights of one shape, with its cotangent spaces and moves that stay on it."""
 
+import functools
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -87,6 +90,8 @@ class Manifold(ABC):
     bounded: bool = False
     #: every weight is feasible
     free: bool = False
+    #: weights have a size of their own, so that Muon's rate is an angle and does not depend on their shape
+    turns: bool = False
     #: what of a weight moves without the rest of it; None: nothing smaller than the weight
     independent: Literal["entries", "rows"] | None = None
 
@@ -158,6 +163,10 @@ class Manifold(ABC):
         """Unit white noise in the coordinates of p."""
         return noise
 
+    def lengths(self, q: Tensor, p: Tensor) -> Tensor:
+        """A momentum in units of length, entry by entry: the inverse of `white`."""
+        return p
+
     def squared_norm(self, q: Tensor, p: Tensor) -> Tensor:
         """|p|^2 of each copy, shape (copies,)."""
         return per_copy(p.square())
@@ -189,6 +198,25 @@ class Manifold(ABC):
     def euler_noise_shape(self) -> tuple[int, ...]:
         """The shape of the noise of one overdamped step, for one weight."""
         return self.configuration_shape
+
+    def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:
+        """The direction that Muon moves a matrix along, in the coordinates of p; it need not be tangent.
+
+        Args:
+            q: the configurations.
+            p: averaged gradients.
+            orthogonalised: brings the singular values of a stack of matrices near 1.
+
+        Returns:
+            The directions.
+        """
+        if math.prod(q.shape[1:]) == math.prod(self.shape):
+            matrices = self.lengths(q, p).reshape(len(q), self.shape[0], -1)
+            return self.white(q, orthogonalised(matrices).reshape(q.shape))
+        # slack has no place in the matrix: the projection onto the tangent space moves it
+        pull = functools.partial(self.covector, q)
+        weights: Tensor = torch.func.vjp(pull, torch.zeros_like(self.lower(q)))[1](p)[0].detach()
+        return pull(orthogonalised(weights.flatten(2)).view_as(weights))
 
     # ---- from weights and back -------------------------------------------------------------------
 

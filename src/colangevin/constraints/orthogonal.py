@@ -1,7 +1,7 @@
 r"""Orthogonality: $W^T W = I$ or $W W^T = I$, whichever the shape allows."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -39,6 +39,7 @@ class Frames(EmbeddedCurvature):
     """Matrices with orthonormal rows or columns: the weight, flattened to (n_out, rest)."""
 
     stacks = True
+    turns = True
 
     @property
     def form(self) -> OrthogonalForm:
@@ -203,6 +204,25 @@ class Frames(EmbeddedCurvature):
             failed[doubtful] = self.agreed(~orthonormal(self.gram_error(q[doubtful])))
             if bool(failed.any()):
                 q[failed] = self.polar(q[failed])
+
+    def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:
+        r"""Of a square Q the steepest tangent direction in the spectral norm, $Q\,\mathrm{msign}(Q^T P)$.
+
+        The skew part of $Q^T P$ is what a tangent direction can follow, and its matrix sign is skew. Of other
+        shapes there is no closed form: there it is the matrix sign of P, whose projection is cheap.
+
+        Args:
+            q: the configurations.
+            p: averaged gradients.
+            orthogonalised: the matrix sign.
+
+        Returns:
+            The directions.
+        """
+        if len(set(self.sides)) > 1:
+            return super().steepest(q, p, orthogonalised)
+        S = self.inner(q, p)
+        return q @ orthogonalised((S - S.mT).mul_(0.5))
 
     def curvature(self, q: Tensor) -> Tensor:
         s, r = sorted(self.sides)

@@ -1,7 +1,7 @@
 r"""Sphere: $\|\mathrm{row}\| \le r$ with slack, $= r$ without."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
@@ -25,6 +25,7 @@ class Spheres(EmbeddedCurvature):
 
     constraint: "Sphere"
     independent = "rows"
+    turns = True
 
     @property
     def form(self) -> SphereForm:
@@ -93,6 +94,12 @@ class Spheres(EmbeddedCurvature):
             r = self._r(q, rows)
             q_new[:, rows] = r * normalise(q_bar[:, rows], q[:, rows] / r)
         return q_new
+
+    def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:
+        """Tangent rows whose angles, per unit of time, have the mean 1."""
+        d = self.tangent(q, super().steepest(q, p, orthogonalised))
+        mean = torch.linalg.vector_norm(d, dim=-1, keepdim=True).mean(1, keepdim=True)
+        return self._r(q) * torch.where(mean > 0, d / mean, d)
 
     def curvature(self, q: Tensor) -> Tensor:
         return (1 - q.shape[-1]) * q / self._r(q) ** 2

@@ -26,7 +26,8 @@ def kinetic_temperature(optimizer: ConstrainedOptimizer) -> dict[str, float]:
         optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
 
     Returns:
-        Name to kinetic temperature, for parameters that have a momentum; NaN where nothing can move.
+        Name to kinetic temperature, for parameters that have a momentum; NaN where nothing can move, and for
+        optimizers that have no temperature: their momentum is an average of gradients.
 
     Examples:
         >>> model = nn.Linear(3, 2)
@@ -58,7 +59,8 @@ def kinetic_energy(optimizer: ConstrainedOptimizer, place: Place) -> Tensor | No
         place: the parameter.
 
     Returns:
-        Shape (copies,), 0 before the first step; None for overdamped dynamics.
+        Shape (copies,), 0 before the first step; None for overdamped dynamics, and for preconditioned steps,
+        whose momentum has no temperature.
     """
     dynamics = optimizer._dynamics(place.group, f"param_groups[{place.number}]")
     if not isinstance(dynamics, Underdamped):

@@ -7,6 +7,7 @@ from functools import cached_property
 from torch import Tensor
 
 from colangevin.constraints.manifold import Manifold
+from colangevin.dynamics.langevin import Langevin
 from colangevin.dynamics.rates import Scalar, factor, host, largest, sqrt, varies
 
 __all__ = ["Numbers", "Overdamped", "follow"]
@@ -16,7 +17,7 @@ Numbers = tuple[Scalar, Scalar]
 
 
 @dataclass(frozen=True)
-class Overdamped:
+class Overdamped(Langevin):
     r"""Euler-Maruyama and projection: :math:`\bar q = q - hG + \sqrt{2\tau h}\,R`, then onto the manifold."""
 
     h: Scalar
@@ -24,8 +25,10 @@ class Overdamped:
 
     #: how many gradients a step needs
     segments = 1
-    #: whether a step has a momentum
-    momentum = False
+
+    def kept(self, manifold: Manifold) -> tuple[str, ...]:
+        """What a step keeps in the state beside the position."""
+        return ()
 
     @cached_property
     def noisy(self) -> bool:

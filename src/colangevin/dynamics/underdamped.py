@@ -7,6 +7,7 @@ from functools import cached_property
 from torch import Tensor
 
 from colangevin.constraints.manifold import Manifold
+from colangevin.dynamics.langevin import Langevin
 from colangevin.dynamics.letters import drift, kick, kick_drift, ornstein_uhlenbeck
 from colangevin.dynamics.rates import Rates, Scalar, largest
 from colangevin.dynamics.splitting import Splitting
@@ -18,14 +19,15 @@ Move = tuple[str, Scalar, Scalar]
 
 
 @dataclass(frozen=True)
-class Underdamped:
+class Underdamped(Langevin):
     """The letters of a splitting, one after the other."""
 
     splitting: Splitting
     rates: Rates
 
-    #: whether a step has a momentum
-    momentum = True
+    def kept(self, manifold: Manifold) -> tuple[str, ...]:
+        """What a step keeps in the state beside the position."""
+        return ("momentum",)
 
     @cached_property
     def segments(self) -> int:

@@ -50,14 +50,15 @@ class ConstrainedOptimizer(Optimizer):
     """Constrained Langevin dynamics as a `torch.optim.Optimizer`.
 
     Subclasses say what the options of a group mean, in `_dynamics`; everything else is here. The state of a
-    parameter is its `step` count, its `momentum` (underdamped only) and its `position` (only where the weight
-    alone does not determine it), the last two in the coordinates of the constraint.
+    parameter is its `step` count, its moments (a `momentum`, unless overdamped, and Adam's `second_moment`)
+    and its `position` (only where the weight alone does not determine it). All but the count are in the
+    coordinates of the constraint.
     """
 
     #: options of a group that its dynamics depends on
     _options: ClassVar[tuple[str, ...]]
-    #: whether every step leaves a momentum in the state
-    _leaves_momentum: ClassVar[bool] = False
+    #: moments that every step leaves in the state
+    _leaves: ClassVar[tuple[str, ...]] = ()
     #: whether other ranks of a distributed job have nothing to do with this optimizer
     _independent: bool = False
     #: whether weights and seeds have been compared over the ranks
@@ -235,7 +236,7 @@ class ConstrainedOptimizer(Optimizer):
                 )
         active = self._plan_for(dynamics, 0).active
         for entry in active:
-            entry.settle(momentum=True)
+            entry.settle(dynamics[entry.group_index].kept(entry.manifold))
             entry.begin_count()
             entry.state["step"].add_(1)
             if not entry.sharded:
@@ -295,7 +296,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
         """The plan of a segment: that of the last step, if it still fits."""
-        entries = self._roster.entries(self.param_groups, self._names)
+        entries = self._roster.entries(self.param_groups, self._names, dynamics)
         self._apart = False
         for entry in self._roster.plain:
             entry.grad = entry.parameter.grad
@@ -368,7 +369,7 @@ class ConstrainedOptimizer(Optimizer):
         groups = checkpoint.check_groups(state_dict, self.param_groups, names, options)
         for index, group in enumerate(groups):
             self._check_options(group, f"param_groups[{index}] of the state dict")
-        checkpoint.check_states(state_dict, self.param_groups, names, momentum=self._leaves_momentum)
+        checkpoint.check_states(state_dict, self.param_groups, names, self._leaves)
         self._loading = state_dict
 
     def __getstate__(self) -> dict[str, Any]:
@@ -388,7 +389,7 @@ class ConstrainedOptimizer(Optimizer):
         for group, constraint in zip(self.param_groups, constraints, strict=bool(loaded)):
             group["constraint"] = constraint
         if loaded is not None:
-            checkpoint.restore_precision(loaded, self.param_groups, self.state)
+            checkpoint.restore_precision(loaded, self.param_groups, self._all_dynamics(), self.state)
         self._loading = None
         self._forget()
 

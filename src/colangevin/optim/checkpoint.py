@@ -9,11 +9,11 @@ from torch import Tensor
 
 from colangevin.constraints import Constraint, Manifold
 from colangevin.constraints.description import same_description
-from colangevin.constraints.dtypes import state_dtype
+from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
 from colangevin.sharded import everywhere, part, spread
-from colangevin.step.entry import state_shape
+from colangevin.step.entry import STATE, state_shape
 
 __all__ = ["NOISE_BEFORE", "check_form", "check_groups", "check_states", "pack", "restore_precision"]
 
@@ -130,8 +130,7 @@ def check_states(
     state_dict: Mapping[str, Any],
     groups: Sequence[dict[str, Any]],
     names: Sequence[Sequence[str]],
-    *,
-    momentum: bool,
+    moments: Iterable[str],
 ) -> None:
     """Raise unless the states of a state dict are complete, finite and of the parameters' shapes.
 
@@ -139,7 +138,7 @@ def check_states(
         state_dict: what is to be loaded; :func:`check_groups` has checked its groups.
         groups: the optimizer's groups.
         names: the names of their parameters.
-        momentum: whether every step leaves a momentum.
+        moments: those that every step leaves.
 
     Raises:
         ConstraintError: naming the parameter and what is wrong with its state.
@@ -151,8 +150,7 @@ def check_states(
             if not isinstance(state, Mapping):
                 raise ConstraintError(f"{what} holds {_kind(state)} for it; {_WHOLE}")
             manifold = group["constraint"].on(parameter.shape[1:] if group["replicas"] else parameter.shape)
-            needed = {"step"} | ({"momentum"} if momentum else set())
-            needed |= {"position"} if manifold.hidden else set()
+            needed = {"step", *moments} | ({"position"} if manifold.hidden else set())
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
@@ -161,7 +159,7 @@ def check_states(
                     _check_entry(what, entry, state[entry], parameter, manifold, max(1, group["replicas"]))
 
 
-_STORED = ("step", "position", "momentum")
+_STORED = ("step", *STATE)
 _WHOLE = "load a state dict as state_dict() returned it."
 
 
@@ -187,17 +185,25 @@ def _check_entry(
     if not value.is_floating_point() or not everywhere(value, bool(part(value).isfinite().all())):
         words = "NaN or Inf" if value.is_floating_point() else str(value.dtype)
         raise ConstraintError(f"{what} holds {words} in its {key}. Load an earlier state dict.")
+    if key == "second_moment" and not everywhere(value, bool((part(value) >= 0).all())):
+        raise ConstraintError(
+            f"{what} holds negative numbers in its {key}, an average of squares. Load an earlier state dict."
+        )
 
 
 def restore_precision(
-    state_dict: Mapping[str, Any], groups: Sequence[dict[str, Any]], state: dict[Tensor, dict[str, Any]]
+    state_dict: Mapping[str, Any],
+    groups: Sequence[dict[str, Any]],
+    dynamics: Sequence[Dynamics],
+    state: dict[Tensor, dict[str, Any]],
 ) -> None:
     """Load saved tensors in the state's own dtypes. torch has cast them to the parameter's dtype."""
-    for saved, group in zip(state_dict["param_groups"], groups, strict=True):
+    for saved, group, each in zip(state_dict["param_groups"], groups, dynamics, strict=True):
         for key, parameter in zip(saved["params"], group["params"], strict=True):
             values = state_dict["state"].get(key, {})
             for name in filter(values.__contains__, _STORED):
-                dtype = torch.int64 if name == "step" else state_dtype(parameter.dtype)
+                precision = each.precision(group["constraint"].on(parameter.shape), parameter.dtype)
+                dtype = torch.int64 if name == "step" else precision
                 value = values[name].detach().to(parameter.device, dtype, copy=True)
                 state[parameter][name] = value if name == "step" else spread(value, parameter)
 

@@ -21,11 +21,14 @@ __all__ = [
     "check_noise",
     "check_parameter",
     "check_shared",
+    "fractions",
     "identical",
     "number",
     "own",
     "own_options",
+    "positive",
     "warn_at_rest",
+    "without_temperature",
 ]
 
 
@@ -148,6 +151,72 @@ def number(
     if not 0 <= value < min(below, _LARGEST):
         raise ConstraintError(f"{option}={group[option]!r} in {where}: must be {_rule(value, below)}.")
     return value
+
+
+def positive(group: Mapping[str, Any], option: str, where: str) -> float:
+    """An option of a group as a float above 0, for what is divided by.
+
+    Args:
+        group: the parameter group.
+        option: the key.
+        where: what to call the group in an error.
+
+    Returns:
+        The value.
+
+    Raises:
+        ConstraintError: naming option, value and rule.
+    """
+    value = float(number({option: group[option], "replicas": 0}, option, where=where))
+    if value < torch.finfo(torch.float32).tiny:
+        raise ConstraintError(
+            f"{option}={group[option]!r} in {where}: must be above 0, at least "
+            f"{torch.finfo(torch.float32).tiny:.3g}: a weight without a gradient would be divided by it."
+        )
+    return value
+
+
+def fractions(group: Mapping[str, Any], option: str, where: str) -> tuple[float, float]:
+    """An option of a group that is two numbers, each at least 0 and below 1.
+
+    Args:
+        group: the parameter group.
+        option: the key, for instance ``"betas"``.
+        where: what to call the group in an error.
+
+    Returns:
+        The numbers.
+
+    Raises:
+        ConstraintError: naming option, value and rule.
+    """
+    value = group[option]
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        raise ConstraintError(
+            f"{option}={value!r} in {where}: must be two numbers, each at least 0 and below 1."
+        )
+    each = {f"{option}[{i}]": number for i, number in enumerate(value)}
+    first, second = (float(number({**each, "replicas": 0}, key, below=1, where=where)) for key in each)
+    return first, second
+
+
+def without_temperature(group: Mapping[str, Any], optimizer: str, where: str) -> None:
+    """Raise if a group of an optimizer that does not sample asks for a temperature.
+
+    Args:
+        group: the parameter group.
+        optimizer: its class.
+        where: what to call the group in an error.
+
+    Raises:
+        ConstraintError: naming the optimizers that sample.
+    """
+    if largest(number(group, "temperature", where=where)):
+        raise ConstraintError(
+            f"temperature={group['temperature']!r} in {where}: {optimizer} has none, since a step that "
+            "depends on past gradients leaves no known law invariant. Set it to 0, or sample with CoLud, "
+            "CoLod or ConstrainedSGD."
+        )
 
 
 def _number_for_each(value: Tensor, option: str, replicas: int, below: float, where: str) -> Tensor:

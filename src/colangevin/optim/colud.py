@@ -70,7 +70,7 @@ class CoLud(ConstrainedOptimizer):
     """
 
     _options = ("lr", "friction", "temperature", "splitting")
-    _leaves_momentum = True
+    _leaves = ("momentum",)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
 from colangevin.noise import word
 from colangevin.optim.checks import check_parameter, check_shared
@@ -42,7 +43,12 @@ class Roster:
         self._groups: list[tuple[object, ...]] = []
         self._forms: list[tuple[object, ...]] = []
 
-    def entries(self, groups: Sequence[dict[str, Any]], names: Callable[[int], Sequence[str]]) -> list[Entry]:
+    def entries(
+        self,
+        groups: Sequence[dict[str, Any]],
+        names: Callable[[int], Sequence[str]],
+        dynamics: Sequence[Dynamics],
+    ) -> list[Entry]:
         """What moves in this process. The same list while nothing changes.
 
         That is one entry for each plain parameter, and what the sharded step moves here of sharded ones.
@@ -50,6 +56,7 @@ class Roster:
         Args:
             groups: of the optimizer.
             names: of the parameters of a group, by its number.
+            dynamics: of every group.
 
         Returns:
             The entries.
@@ -60,8 +67,14 @@ class Roster:
                 another constraint. The entries stay as they were.
         """
         known = [
-            (id(group), len(group["params"]), type(group["weight_decay"]), *map(group.get, _OPTIONS))
-            for group in groups
+            (
+                id(group),
+                len(group["params"]),
+                type(group["weight_decay"]),
+                *map(group.get, _OPTIONS),
+                moves.matrices,
+            )
+            for group, moves in zip(groups, dynamics, strict=True)
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
         # shape, strides, dtype and device of each parameter, and of a DTensor the part that this process has
@@ -96,9 +109,11 @@ class Roster:
                     check_parameter(parameter, group["constraint"], name, group["replicas"], where)
                 place = name, index, words[index], number, group
                 if is_sharded(parameter):
-                    sharded.append(_sharded(parameter, *place))
+                    sharded.append(_sharded(parameter, *place, dynamics[number]))
                 else:
-                    plain.append(Entry(parameter, *place))
+                    manifold = group["constraint"].on(parameter.shape)
+                    dtype = dynamics[number].precision(manifold, parameter.dtype)
+                    plain.append(Entry(parameter, *place, dtype=dtype))
         self.sharded = _step_of(sharded) if sharded else None
         self.plain = plain
         self._entries = [*plain, *(self.sharded.entries if self.sharded else [])]

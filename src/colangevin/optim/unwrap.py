@@ -31,6 +31,6 @@ def unwrap(optimizer: object) -> ConstrainedOptimizer:
         return inner
     inside = f" around a {type(inner).__name__}" if depth else ""
     raise TypeError(
-        f"optimizer: a {type(optimizer).__name__}{inside}; must be CoLod, CoLud or ConstrainedSGD, or a "
-        "wrapper with one of these as its attribute 'optimizer'."
+        f"optimizer: a {type(optimizer).__name__}{inside}; must be an optimizer of this library, such as "
+        "ConstrainedSGD, or a wrapper with one of these as its attribute 'optimizer'."
     )

@@ -10,7 +10,7 @@ from colangevin.constraints import Manifold
 from colangevin.errors import InfeasibleError, label
 from colangevin.sharding.region import Region
 from colangevin.sharding.split import Split
-from colangevin.step.entry import Entry
+from colangevin.step.entry import STATE, Entry
 
 __all__ = ["PartEntry", "TogetherEntry", "WholeEntry"]
 
@@ -26,6 +26,7 @@ class PartEntry(Entry):
         word: of its noise.
         group_index: the number of its group.
         group: its group.
+        dtype: of its state.
         manifold: of the part; None where parts move alone.
     """
 
@@ -40,6 +41,7 @@ class PartEntry(Entry):
         word: int,
         group_index: int,
         group: dict[str, Any],
+        dtype: torch.dtype,
         manifold: Manifold | None = None,
     ) -> None:
         constraint = group["constraint"]
@@ -50,7 +52,7 @@ class PartEntry(Entry):
         window = region.window() if region.cut and region.numel else None
         place = name, index, word, group_index, {**group, "constraint": constraint}
         # a part without elements may have come in another shape
-        super().__init__(held.view(region.shape), *place, window=window, manifold=manifold)
+        super().__init__(held.view(region.shape), *place, dtype=dtype, window=window, manifold=manifold)
         # options are read from the group as it is now
         self.group = group
         self._whole = region.whole
@@ -72,6 +74,7 @@ class TogetherEntry(PartEntry):
         word: of its noise.
         group_index: the number of its group.
         group: its group.
+        dtype: of its state.
         manifold: of the part.
         split: how the weight is cut.
     """
@@ -85,10 +88,11 @@ class TogetherEntry(PartEntry):
         word: int,
         group_index: int,
         group: dict[str, Any],
+        dtype: torch.dtype,
         manifold: Manifold,
         split: Split,
     ) -> None:
-        super().__init__(held, region, name, index, word, group_index, group, manifold)
+        super().__init__(held, region, name, index, word, group_index, group, dtype, manifold)
         self.split = split
         self._moves = any(split.layout.region(place).numel for place in split.peers.coordinates)
         self._infeasible: InfeasibleError | None = None
@@ -136,6 +140,6 @@ class WholeEntry(Entry):
         else:
             self.parameter.copy_(values["weight"])
         self.grad = values["gradient"]
-        for key in ("position", "momentum"):
+        for key in STATE:
             if key in values:
                 self.allocate(key).copy_(values[key])

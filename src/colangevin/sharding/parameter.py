@@ -9,20 +9,17 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement
 
 from colangevin.constraints import Constraint
-from colangevin.constraints.dtypes import state_dtype
+from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError, label
 from colangevin.sharded import part
 from colangevin.sharding.layout import Layout, layout_of
 from colangevin.sharding.peers import Peers
 from colangevin.sharding.states import wrapped
 from colangevin.sharding.ways import way
-from colangevin.step.entry import Entry, state_shape
+from colangevin.step.entry import STATE, Entry, state_shape
 from colangevin.step.hosted import untouched
 
-__all__ = ["STATE", "ShardedParameter"]
-
-#: what of the state lies as the parameter does
-STATE = ("position", "momentum")
+__all__ = ["ShardedParameter"]
 
 
 @dataclass(eq=False)
@@ -36,6 +33,7 @@ class ShardedParameter:
         word: of its noise.
         group_index: the number of its group.
         group: its group.
+        dynamics: of its group, when it was made.
     """
 
     parameter: DTensor
@@ -44,15 +42,18 @@ class ShardedParameter:
     word: int
     group_index: int
     group: dict[str, Any]
+    dynamics: Dynamics
 
     def __post_init__(self) -> None:
         self.constraint: Constraint = self.group["constraint"]
         self.layout: Layout = layout_of(self.parameter, self.label)
         self.region = self.layout.region(self.parameter.device_mesh.get_coordinate() or ())
         self.manifold = self.constraint.on(self.parameter.shape)
+        #: of its state
+        self.dtype = self.dynamics.precision(self.manifold, self.parameter.dtype)
         #: of a tensor of the state
         self.state_layout = self.layout.of_state(state_shape(self.manifold, self.layout.whole, 1))
-        self.way = way(self.layout, self.manifold)
+        self.way = way(self.layout, self.manifold, self.dynamics)
         #: the processes that it moves with; None if parts move alone
         self.peers: Peers | None = None
         #: which of them steps the whole weight, if one does
@@ -137,7 +138,7 @@ class ShardedParameter:
     def room(self) -> Tensor:
         """Memory for this process's part of a tensor of the state."""
         shape = self.state_layout.region(self.parameter.device_mesh.get_coordinate() or ()).shape
-        return torch.zeros(shape, dtype=state_dtype(self.parameter.dtype), device=self.part.device)
+        return torch.zeros(shape, dtype=self.dtype, device=self.part.device)
 
 
 def _place(tensor: DTensor) -> tuple[DeviceMesh, tuple[Placement, ...]]:

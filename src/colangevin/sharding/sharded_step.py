@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colangevin.constraints.dtypes import state_dtype
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
 from colangevin.sharding.agreement import Agreement
@@ -15,11 +14,11 @@ from colangevin.sharding.entries import PartEntry, TogetherEntry, WholeEntry
 from colangevin.sharding.exchange import Parcel, Sheet, collect, deliver
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.owners import owners, work
-from colangevin.sharding.parameter import STATE, ShardedParameter
+from colangevin.sharding.parameter import ShardedParameter
 from colangevin.sharding.peers import Peers, peers
 from colangevin.sharding.split import Split
 from colangevin.sharding.ways import part_of, summed
-from colangevin.step.entry import Entry
+from colangevin.step.entry import STATE, Entry
 
 __all__ = ["ShardedStep"]
 
@@ -61,14 +60,17 @@ class ShardedStep:
     def _entry(sharded: ShardedParameter) -> Entry | None:
         place = sharded.name, sharded.index, sharded.word, sharded.group_index, sharded.group
         if sharded.peers is None:
-            return PartEntry(sharded.part.detach(), sharded.region, *place)
+            return PartEntry(sharded.part.detach(), sharded.region, *place, sharded.dtype)
         if sharded.way == "together":
             split = Split(sharded.layout, sharded.peers)
             manifold = part_of(sharded.manifold, sharded.region, split)
-            return TogetherEntry(sharded.part.detach(), sharded.region, *place, manifold, split)
+            return TogetherEntry(
+                sharded.part.detach(), sharded.region, *place, sharded.dtype, manifold, split
+            )
         if sharded.peers.me != sharded.owner:
             return None
-        return WholeEntry(sharded.part.new_zeros(sharded.layout.whole).detach(), *place)
+        whole = sharded.part.new_zeros(sharded.layout.whole).detach()
+        return WholeEntry(whole, *place, dtype=sharded.dtype)
 
     # ---- before a step ---------------------------------------------------------------------------
 
@@ -191,14 +193,11 @@ class ShardedStep:
         parcels = []
         for sharded in parameters:
             state, entry = sharded.local_state(states), sharded.entry
-            kept = [
-                key
-                for key in STATE
-                if key in state or (key == "momentum" and dynamics[sharded.group_index].momentum)
-            ]
+            left = dynamics[sharded.group_index].kept(sharded.manifold)
+            kept = [key for key in STATE if key in state or key in left]
             sheets = [Sheet(sharded.layout, sharded.part, None if entry is None else entry.parameter)]
             for key in kept:
-                if key not in state or state[key].dtype != state_dtype(sharded.part.dtype):
+                if key not in state or state[key].dtype != sharded.dtype:
                     state[key] = sharded.room()
                     sharded.store(states, key, state[key])
                 sheets.append(

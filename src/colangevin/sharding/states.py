@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 from colangevin.constraints import Constraint
-from colangevin.constraints.dtypes import state_dtype
+from colangevin.dynamics import Dynamics
 from colangevin.sharded import whole
 from colangevin.sharding.layout import Layout, layout_of
 from colangevin.step.entry import state_shape
@@ -30,25 +30,26 @@ def begin_states(optimizer: "ConstrainedOptimizer") -> None:
         optimizer: has a sharded parameter.
     """
     for number, group in enumerate(optimizer.param_groups):
-        momentum = optimizer._dynamics(group, f"param_groups[{number}]").momentum
+        dynamics = optimizer._dynamics(group, f"param_groups[{number}]")
         for parameter in group["params"]:
             if parameter.requires_grad and parameter not in optimizer.state:
-                optimizer.state[parameter] = begun(parameter, group["constraint"], momentum=momentum)
+                optimizer.state[parameter] = begun(parameter, group["constraint"], dynamics)
 
 
 @torch.no_grad()
-def begun(parameter: Tensor, constraint: Constraint, *, momentum: bool) -> dict[str, Any]:
+def begun(parameter: Tensor, constraint: Constraint, dynamics: Dynamics) -> dict[str, Any]:
     """The state of a parameter before its first step.
 
     Args:
         parameter: a DTensor or, beside DTensors in an optimizer, a plain one.
         constraint: what holds it.
-        momentum: whether steps have one.
+        dynamics: of its group.
 
     Returns:
-        ``step`` and, where steps have them, ``momentum`` and ``position``.
+        ``step`` and, where steps have them, moments and ``position``.
     """
-    manifold, dtype = constraint.on(parameter.shape), state_dtype(parameter.dtype)
+    manifold = constraint.on(parameter.shape)
+    dtype = dynamics.precision(manifold, parameter.dtype)
     shape = state_shape(manifold, tuple(parameter.shape), 1)
     device = parameter.device
     state: dict[str, Any] = {"step": torch.zeros((), dtype=torch.int64, device=device)}
@@ -56,8 +57,8 @@ def begun(parameter: Tensor, constraint: Constraint, *, momentum: bool) -> dict[
     if manifold.stored(parameter.dtype) and parameter.numel():
         weight = whole(parameter.detach()).unsqueeze(0).to(dtype)
         made["position"] = manifold.lift(weight).reshape(shape)
-    if momentum:
-        made["momentum"] = torch.zeros((), dtype=dtype, device=device).expand(shape)
+    for key in dynamics.kept(manifold):
+        made[key] = torch.zeros((), dtype=dtype, device=device).expand(shape)
     for key, value in made.items():
         state[key] = like(value, parameter) if isinstance(parameter, DTensor) else value.contiguous()
     return state

@@ -10,6 +10,7 @@ from typing import Literal
 
 from colangevin.constraints import Manifold
 from colangevin.constraints.forms import OrthogonalForm, SphereForm
+from colangevin.dynamics import Dynamics, Langevin
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.region import Region
 from colangevin.sharding.split import Split
@@ -27,22 +28,29 @@ Way = Literal["alone", "together", "owned"]
 _TOGETHER, _OWNED = 6, 5
 
 
-def way(layout: Layout, manifold: Manifold) -> Way:
+def way(layout: Layout, manifold: Manifold, dynamics: Dynamics) -> Way:
     """How a weight is stepped. It is the same on every process.
 
     Args:
         layout: of the weight.
         manifold: of the whole weight.
+        dynamics: of its group.
 
     Returns:
         The way.
     """
     cut = layout.cut_dims
-    if not cut or (manifold.independent == "rows" and cut == {0}):
+    if not cut:
+        return "alone"
+    if dynamics.matrices and len(manifold.shape) > 1:
+        return "owned"
+    if manifold.independent == "rows" and cut == {0}:
         return "alone"
     if manifold.independent == "entries" and layout.windowed:
         return "alone"
-    return "together" if _sums_suffice(layout, manifold) and layout.windowed else "owned"
+    # a preconditioned step takes quotients of entries, which are not those of a sum
+    sums = isinstance(dynamics, Langevin) and _sums_suffice(layout, manifold) and layout.windowed
+    return "together" if sums else "owned"
 
 
 def summed(layout: Layout, manifold: Manifold) -> tuple[int, ...]:

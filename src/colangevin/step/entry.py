@@ -1,6 +1,7 @@
 """One parameter of an optimizer: its weight and state as configuration, momentum and gradient."""
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -8,11 +9,15 @@ from torch import Tensor
 
 from colangevin.constraints import Constraint, Manifold
 from colangevin.constraints.dtypes import state_dtype
+from colangevin.dynamics import MOMENTS
 from colangevin.dynamics.rates import factor, host, largest, varies
 from colangevin.errors import ConstraintError, label
 from colangevin.noise import Window
 
-__all__ = ["Entry", "state_shape"]
+__all__ = ["STATE", "Entry", "state_shape"]
+
+#: what of the state is in the coordinates of q
+STATE = ("position", *MOMENTS)
 
 # Entries of a row of the state, with slack, from which on it is padded: to multiples of 16 bytes for loads
 # on CUDA, and of 64 bytes for the cache lines of a CPU.
@@ -31,6 +36,7 @@ class Entry:
         word: of its noise: what tells it from other parameters of the same seed, a number of 64 bits.
         group_index: the number of its group.
         group: the group.
+        dtype: of its state; None for the one of Langevin dynamics.
         window: of a parameter that is a part of a weight: which elements it has, for their noise. Parts have
             no replicas.
         manifold: of a part of a weight that does not move alone; None: that of the group's constraint.
@@ -50,6 +56,7 @@ class Entry:
         group_index: int,
         group: dict[str, Any],
         *,
+        dtype: torch.dtype | None = None,
         window: Window | None = None,
         manifold: Manifold | None = None,
     ) -> None:
@@ -72,7 +79,7 @@ class Entry:
         self.smallest_length = self.manifold.smallest_length
         #: whether the configuration is kept in the state
         self.stored = self.manifold.stored(parameter.dtype)
-        self.dtype = state_dtype(parameter.dtype)
+        self.dtype = dtype or state_dtype(parameter.dtype)
         self.numel = parameter.numel()
         self.grad: Tensor | Any = parameter.grad
         #: of the parameter after its last step; see :mod:`colangevin.step.hosted`
@@ -120,7 +127,7 @@ class Entry:
 
     @property
     def state_shape(self) -> tuple[int, ...]:
-        """The shape of position and momentum in the state."""
+        """The shape of position and moments in the state."""
         if self._state_shape is None:
             self._state_shape = state_shape(self.manifold, tuple(self.parameter.shape), self.copies)
         return self._state_shape
@@ -137,7 +144,7 @@ class Entry:
         fitting = {} if state is None else dict(state)
         if not self.stored:
             fitting.pop("position", None)  # of a coarser dtype that the parameter had
-        for key in [key for key in ("position", "momentum") if key in fitting]:
+        for key in [key for key in STATE if key in fitting]:
             if tuple(fitting[key].shape) != self.state_shape:
                 raise ConstraintError(
                     f"{self.label}: its {key} has shape {tuple(fitting[key].shape)} and should have "
@@ -172,22 +179,20 @@ class Entry:
         """Whether a stack of weights is as near to the manifold as a step leaves it."""
         return bool(self.manifold.infeasibility(weight).max() <= _SETTLED * torch.finfo(weight.dtype).eps)
 
-    def momentum(self) -> Tensor:
-        """The stored momentum, or zero: p = 0 makes the first step that of torch.optim.SGD."""
-        if "momentum" in self.state:
-            return self._configured(self.state["momentum"])
+    def moment(self, key: str) -> Tensor:
+        """The stored momentum or another average, or zero: that makes the first step torch's."""
+        if key in self.state:
+            return self._configured(self.state[key])
         return self.parameter.new_zeros(self.copies, *self.configuration_shape, dtype=self.dtype)
 
-    def gradient(self) -> Tensor:
-        """The gradient of what is minimised, weight decay included."""
+    def gradient(self, *, decay: bool = True) -> Tensor:
+        """The gradient of what is minimised, with weight decay in it or without."""
         grad = self.stack(self.grad).to(self.dtype)
         if self.group["maximize"]:
             grad = -grad
-        if largest(self.group["weight_decay"]):
-            decay, weight = factor(
-                host(self.group["weight_decay"]), self.stack(self.parameter).to(self.dtype)
-            )
-            grad = torch.add(grad, weight, alpha=decay)
+        if decay and largest(self.group["weight_decay"]):
+            rate, weight = factor(host(self.group["weight_decay"]), self.stack(self.parameter).to(self.dtype))
+            grad = torch.add(grad, weight, alpha=rate)
         return grad
 
     def _configured(self, tensor: Tensor) -> Tensor:
@@ -196,20 +201,20 @@ class Entry:
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def settle(self, *, momentum: bool) -> None:
-        """Make the state a step needs: the position of the weight as it is now, and the momentum."""
+    def settle(self, moments: Iterable[str]) -> None:
+        """Make the state a step needs: the position of the weight as it is now, and some moments."""
         if self.stored and not ("position" in self.state and self.untouched):
             self._store("position", self.configuration())
-        if momentum:
-            self.allocate("momentum")
+        for key in moments:
+            self.allocate(key)
 
-    def write(self, q: Tensor, p: Tensor | None) -> None:
+    def write(self, q: Tensor, moments: Mapping[str, Tensor]) -> None:
         """Store where a step led."""
         self.stack(self.parameter).copy_(self.manifold.lower(q))
         if self.stored:
             self._store("position", q)
-        if p is not None:
-            self._store("momentum", p)
+        for key, value in moments.items():
+            self._store(key, value)
 
     def _store(self, key: str, value: Tensor) -> None:
         room, value = self.allocate(key), value.reshape(self.state_shape)
@@ -265,7 +270,7 @@ class Entry:
 
 
 def state_shape(manifold: Manifold, whole: tuple[int, ...], copies: int) -> tuple[int, ...]:
-    """The shape of position and momentum in the state: the parameter's, unless there is slack.
+    """The shape of position and moments in the state: the parameter's, unless there is slack.
 
     Args:
         manifold: of one copy of the parameter.

@@ -7,13 +7,15 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import Manifold
-from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics import Dynamics, Overdamped, Preconditioned, Underdamped
+from colangevin.dynamics.preconditioned import Moments
+from colangevin.dynamics.rates import Scalar
 from colangevin.errors import ConvergenceError
 from colangevin.noise import Window, normal, stream, streams
 from colangevin.step.entry import Entry
 from colangevin.step.hosted import Hosted
 
-__all__ = ["Plain", "noise_of", "stepped"]
+__all__ = ["Plain", "moments_of", "noise_of", "stepped"]
 
 
 class Plain(Hosted):
@@ -26,7 +28,7 @@ class Plain(Hosted):
     def __init__(self, entries: list[Entry]) -> None:
         super().__init__(entries)
         self.manifold = entries[0].manifold
-        self._result: tuple[Tensor, Tensor | None] | None = None
+        self._result: tuple[Tensor, Moments] | None = None
 
     def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
         self._dynamics = dynamics[self.entries[0].group_index].on_host
@@ -35,45 +37,56 @@ class Plain(Hosted):
         self._result = self._compute() if self.manifold.fallible else None
 
     def advance(self) -> None:
-        q, p = self._result or self._compute()
+        q, moments = self._result or self._compute()
         self._result = None
         start = 0
         for entry in self.entries:
             stop = start + entry.copies
-            entry.write(q[start:stop], None if p is None else p[start:stop])
+            entry.write(q[start:stop], {key: each[start:stop] for key, each in moments.items()})
             start = stop
 
-    def _compute(self) -> tuple[Tensor, Tensor | None]:
-        """Configuration and momentum after the segment; nothing is written."""
+    def _compute(self) -> tuple[Tensor, Moments]:
+        """Configuration and moments after the segment; nothing is written."""
         dynamics, entries = self._dynamics, self.entries
         try:
             q = _stacked([entry.configuration() for entry in entries])
-            grad = _stacked([entry.gradient() for entry in entries])
-            noise = noise_of(entries, [entry.step for entry in entries], dynamics, self._segment, q)
-            kept = dynamics.momentum or any("momentum" in entry.state for entry in entries)
-            p = _stacked([entry.momentum() for entry in entries]) if kept else None
-            return stepped(self.manifold, dynamics, q, p, grad, noise, self._segment)
+            grad = _stacked([entry.gradient(decay=not dynamics.decoupled) for entry in entries])
+            steps = [entry.step for entry in entries]
+            kept = moments_of(entries, dynamics)
+            moments = {key: _stacked([entry.moment(key) for entry in entries]) for key in kept}
+            if isinstance(dynamics, Preconditioned):
+                return dynamics.step(self.manifold, q, moments, grad, _count(steps, entries[0].copies))
+            noise = noise_of(entries, steps, dynamics, self._segment, q)
+            return stepped(self.manifold, dynamics, q, moments, grad, noise, self._segment)
         except ConvergenceError as error:
             names = ", ".join(entry.label for entry in entries)
             raise ConvergenceError(f"{names}: {error}") from None
 
 
+def moments_of(entries: Sequence[Entry], dynamics: Dynamics) -> tuple[str, ...]:
+    """The moments that a step of some parameters carries on: those it needs, and a momentum that is there."""
+    kept = dynamics.kept(entries[0].manifold)
+    if not kept and any("momentum" in entry.state for entry in entries):
+        return ("momentum",)
+    return kept
+
+
 def stepped(
     manifold: Manifold,
-    dynamics: Dynamics,
+    dynamics: Overdamped | Underdamped,
     q: Tensor,
-    p: Tensor | None,
+    moments: Moments,
     grad: Tensor,
     noise: Sequence[Tensor],
     segment: int,
-) -> tuple[Tensor, Tensor | None]:
-    """Configuration and momentum after a segment.
+) -> tuple[Tensor, Moments]:
+    """Configuration and momentum after a segment of Langevin dynamics.
 
     Args:
         manifold: of each copy.
         dynamics: with its numbers on the host.
         q: the configurations.
-        p: the momenta; None where overdamped steps alone have been taken.
+        moments: the momenta; none where overdamped steps alone have been taken.
         grad: the gradients.
         noise: of the segment.
         segment: of the step.
@@ -82,11 +95,11 @@ def stepped(
         The next configurations and momenta.
     """
     if not isinstance(dynamics, Overdamped):
-        assert p is not None
-        return dynamics.step(manifold, q, p, grad, noise, segment)
+        q, p = dynamics.step(manifold, q, moments["momentum"], grad, noise, segment)
+        return q, {"momentum": p}
     q = dynamics.step(manifold, q, grad, noise)
     # left by steps with momentum: kept, as in torch.optim.SGD, but cotangent where q is now
-    return q, None if p is None else manifold.tangent(q, p)
+    return q, {key: manifold.tangent(q, p) for key, p in moments.items()}
 
 
 def noise_of(
@@ -121,6 +134,14 @@ def noise_of(
 def _window_on_noise(entry: Entry, shape: Sequence[int]) -> Window | None:
     """The window of a part of a weight on noise of another shape than its own."""
     return entry.window and entry.window.scaled(math.prod(shape), entry.numel)
+
+
+def _count(steps: Sequence[int], copies: int) -> Scalar:
+    """The number of a step that follows others; one for each copy where parameters differ in it."""
+    first = steps[0] + 1.0
+    if all(step + 1 == first for step in steps):
+        return first
+    return torch.tensor(steps, dtype=torch.float64).add_(1).repeat_interleave(copies)
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:

@@ -3,9 +3,17 @@
 import torch
 from torch import Tensor
 
-from colangevin.constraints.dtypes import state_dtype
 from colangevin.dynamics.letters import drift, kick, ornstein_uhlenbeck
-from tests.optim_db import DTYPES, ConstraintCase, OptimizerCase, each_constraint, start, train, whole_table
+from tests.optim_db import (
+    DTYPES,
+    ConstraintCase,
+    OptimizerCase,
+    each_constraint,
+    kept_in,
+    start,
+    train,
+    whole_table,
+)
 
 
 @whole_table
@@ -22,8 +30,9 @@ def test_every_dtype(optimizer: OptimizerCase, constraint: ConstraintCase) -> No
         problem, opt = start(optimizer, constraint, dtype)
         train(problem, opt, 2)
         assert problem.weight.dtype == dtype
-        tensors = [v for state in opt.state.values() for k, v in state.items() if k != "step"]
-        assert {t.dtype for t in tensors} <= {state_dtype(dtype)}
+        for group in opt.param_groups:
+            tensors = [v for p in group["params"] for k, v in opt.state[p].items() if k != "step"]
+            assert {t.dtype for t in tensors} <= {kept_in(optimizer.cls, group["constraint"], dtype)}
 
 
 @each_constraint

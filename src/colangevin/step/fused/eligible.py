@@ -8,7 +8,7 @@ import torch
 
 from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
 from colangevin.constraints.radius import Radius
-from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics import Dynamics, Langevin, Overdamped, Underdamped
 from colangevin.step.entry import Entry
 
 __all__ = ["Family", "family", "triton_runs_on"]
@@ -31,7 +31,9 @@ def family(entry: Entry, dynamics: Dynamics) -> Family | None:
         A key that parameters moved together share, or None.
     """
     weight, grad, form = entry.parameter, entry.grad, entry.form
-    if form is None or not triton_runs_on(weight.device) or not _regular(dynamics):
+    if form is None or not triton_runs_on(weight.device) or not isinstance(dynamics, Langevin):
+        return None
+    if not _regular(dynamics):
         return None
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         return None
@@ -76,7 +78,7 @@ def _one_a_copy(radius: Radius, entry: Entry) -> bool:
     return radius.uniform or (one_each and len(shape) == 1 + len(entry.shape))
 
 
-def _regular(dynamics: Dynamics) -> bool:
+def _regular(dynamics: Overdamped | Underdamped) -> bool:
     """Whether a step takes one gradient, and each of its letters has the same share wherever it stands."""
     if isinstance(dynamics, Overdamped):
         return True

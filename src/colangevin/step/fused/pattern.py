@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics import Dynamics, Underdamped
 
 __all__ = ["Letters", "Pattern", "pattern_of"]
 
@@ -37,7 +37,7 @@ def pattern_of(dynamics: Sequence[Dynamics]) -> Pattern:
     """
     first = dynamics[0]
     return Pattern(
-        letters=() if isinstance(first, Overdamped) else first.splitting.segments[0],
+        letters=first.splitting.segments[0] if isinstance(first, Underdamped) else (),
         noisy=any(each.noisy for each in dynamics),
         varies=first.varies or any(each is not first for each in dynamics),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics import Dynamics, Overdamped, Underdamped
 from colangevin.dynamics.rates import Scalar, varies
 from colangevin.kernels.columns import RateRow
 from colangevin.step.fused.uploads import Uploads
@@ -68,6 +68,7 @@ def _letter_rates(dynamics: Dynamics) -> RateRow:
     """The numbers of one letter each, or those of the overdamped step."""
     if isinstance(dynamics, Overdamped):
         return RateRow(drift=0.0, kick=dynamics.h, decay=0.0, noise_scale=dynamics.noise_scale)
+    assert isinstance(dynamics, Underdamped)  # eligible.py lets no other through
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
     # a rate may be a tensor, whose product costs a launch

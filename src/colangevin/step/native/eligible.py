@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm
-from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics import Dynamics, Langevin, Overdamped
 from colangevin.native.library import library
 from colangevin.native.tables import MOST_LETTERS, TYPES
 from colangevin.step.entry import Entry
@@ -24,7 +24,7 @@ def native(entry: Entry, dynamics: Dynamics) -> bool:
         Whether it does; else the parameter takes the plain path.
     """
     weight, grad = entry.parameter, entry.grad
-    if entry.form is None or weight.device.type != "cpu":
+    if entry.form is None or weight.device.type != "cpu" or not isinstance(dynamics, Langevin):
         return False
     if weight.dtype not in TYPES or grad.dtype not in TYPES or grad.device != weight.device or grad.is_neg():
         return False

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-from colangevin.dynamics import Dynamics
+from colangevin.dynamics import Dynamics, Langevin
 from colangevin.step.entry import Entry
-from colangevin.step.plain import noise_of, stepped
+from colangevin.step.plain import moments_of, noise_of, stepped
 
 __all__ = ["move_plainly"]
 
@@ -22,14 +22,16 @@ def move_plainly(entry: Entry, copies: Sequence[int], dynamics: Dynamics, segmen
         step: how many steps the parameter had taken before this one.
     """
     dynamics = dynamics.on_host
+    assert isinstance(dynamics, Langevin)  # eligible.py lets no other through
     q = entry.configuration()
-    p = entry.momentum() if "momentum" in entry.state else None
+    moments = {key: entry.moment(key) for key in moments_of([entry], dynamics)}
     noise = noise_of([entry], [step], dynamics, segment, q)
     # all copies, since each may have numbers of its own; what comes out for the others is dropped
-    q_new, p_new = stepped(entry.manifold, dynamics, q, p, entry.gradient(), noise, segment)
+    q_new, moments_new = stepped(entry.manifold, dynamics, q, moments, entry.gradient(), noise, segment)
     moved = torch.zeros(entry.copies, dtype=torch.bool, device=q.device)
     moved[list(copies)] = True
     moved = moved.view(-1, *[1] * (q.dim() - 1))
     entry.write(
-        torch.where(moved, q_new, q), None if p is None or p_new is None else torch.where(moved, p_new, p)
+        torch.where(moved, q_new, q),
+        {key: torch.where(moved, new, moments[key]) for key, new in moments_new.items()},
     )

@@ -1,7 +1,7 @@
 """Parameters that the native library moves: two calls a step, one that looks and one that moves."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -99,14 +99,14 @@ class Native(Mover):
         if self._doubted:  # a gradient that was too large has been cut, into new memory
             self._point_to_gradients()
         options = [
-            (group["seed"], group["maximize"], dynamics[index].momentum, *stamp(group["weight_decay"]))
+            (group["seed"], group["maximize"], type(dynamics[index]), *stamp(group["weight_decay"]))
             for index, group in self._groups
         ]
         state = self._addresses()
         self._lifted = []
         if self._edited or state != self._state or options != self._options:
             for entry in self.entries:
-                self._settle(entry, momentum=dynamics[entry.group_index].momentum)
+                self._settle(entry, dynamics[entry.group_index].kept(entry.manifold))
             for rows in self._rows:
                 rows.point_to_state()
             self._uncounted = True
@@ -186,10 +186,10 @@ class Native(Mover):
             self._room = torch.empty(self._job.whole_room_bytes, dtype=torch.uint8, device="cpu")
             self._job.room = self._room.data_ptr()
 
-    def _settle(self, entry: Entry, *, momentum: bool) -> None:
+    def _settle(self, entry: Entry, moments: Iterable[str]) -> None:
         """Make the state of a parameter; a weight that has to be put onto its manifold is put there later."""
         if not entry.stored and not entry.untouched and not entry.manifold.free:
             lifted = entry.manifold.lower(entry.configuration())
             if lifted.data_ptr() != entry.parameter.data_ptr():  # the weight itself, if it is there already
                 self._lifted.append((entry, lifted))
-        entry.settle(momentum=momentum)
+        entry.settle(moments)

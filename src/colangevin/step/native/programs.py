@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from colangevin.dynamics import Dynamics, Overdamped
+from colangevin.dynamics import Dynamics, Overdamped, Underdamped
 from colangevin.dynamics.rates import Scalar
 from colangevin.native.tables import Program
 
@@ -24,6 +24,7 @@ def programs(dynamics: Dynamics, segment: int, copies: int) -> list[Program]:
     if isinstance(dynamics, Overdamped):
         letters, numbers = "", [dynamics.numbers]
     else:
+        assert isinstance(dynamics, Underdamped)  # eligible.py lets no other through
         moves = dynamics.moves[segment]
         letters, numbers = "".join(move[0] for move in moves), [(move[1], move[2]) for move in moves]
     made = []
