@@ -96,6 +96,16 @@ def _rows(low: float, high: float, *shape: int) -> Callable[[torch.Generator], T
     return sample
 
 
+def _inputs(low: float, high: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    """The same along dimension 1."""
+    return lambda g: _rows(low, high, shape[1], shape[0], *shape[2:])(g).transpose(0, 1).contiguous()
+
+
+def _matrix(norm: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    """A weight of one Frobenius norm."""
+    return lambda g: _rows(norm, norm, 1, *shape)(g)[0]
+
+
 def _orthogonal(*shape: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: nn.init.orthogonal_(torch.empty(shape, dtype=torch.float64), generator=g)
 
@@ -126,6 +136,9 @@ CONSTRAINTS = (
     ConstraintCase("circle-radii", cl.Circle(RADII), _uniform(0.9 * RADII.double(), 4, 3)),
     ConstraintCase("sphere-slack", cl.Sphere(1.5), _rows(0.2, 1.4, 4, 2, 3)),
     ConstraintCase("sphere", cl.Sphere(1.5, slack=False), _rows(1.5, 1.5, 4, 3)),
+    ConstraintCase("sphere-columns", cl.Sphere(1.5, over="columns"), _inputs(0.2, 1.4, 4, 2, 3)),
+    ConstraintCase("sphere-matrix", cl.Sphere(1.5, slack=False, over="matrix"), _matrix(1.5, 4, 3)),
+    ConstraintCase("sphere-matrix-slack", cl.Sphere(1.5, over="matrix"), _matrix(1.2, 4, 2, 3)),
     ConstraintCase("orthogonal-tall", cl.Orthogonal(), _orthogonal(6, 3)),
     ConstraintCase("orthogonal-wide", cl.Orthogonal(), _orthogonal(3, 6)),
     ConstraintCase("orthogonal-square", cl.Orthogonal(), _orthogonal(4, 4)),

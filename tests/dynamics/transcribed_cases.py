@@ -13,6 +13,7 @@ from torch import Tensor
 
 import colangevin as cl
 from colangevin.constraints import Constraint
+from colangevin.constraints.slices import Over
 from tests.reference import (
     circle_overdamped,
     circle_underdamped,
@@ -91,25 +92,43 @@ def circle_case(shape: tuple[int, ...], r: float | Tensor, seed: int) -> Case:
     )
 
 
-def sphere_case(shape: tuple[int, ...], r: float | Tensor, slack: bool, seed: int) -> Case:
-    rows, n = shape[0], math.prod(shape[1:])
+def sphere_case(
+    shape: tuple[int, ...],
+    r: float | Tensor,
+    slack: bool,
+    seed: int,
+    over: Over = "rows",
+    transposed: int = 0,
+) -> Case:
+    """Slices along dimension 0 or 1 of a weight, or all of it, as rows. Transposed, 0 and 1 change places."""
+    dim = int(over == "columns") ^ transposed
+    rows = 1 if over == "matrix" else shape[dim]
+    n = math.prod(shape) // rows
+    moved = (shape[dim], *shape[:dim], *shape[dim + 1 :])
     column = r.unsqueeze(1) if isinstance(r, Tensor) else r
+
+    def cut(w: Tensor) -> Tensor:
+        return w.movedim(dim, 0).reshape(rows, n)
+
+    def joined(q: Tensor) -> Tensor:
+        return q.reshape(moved).movedim(0, dim)
+
     weight = normal(torch.Generator().manual_seed(seed), rows, n)
     weight = column * weight / weight.norm(dim=1, keepdim=True) * (0.8 if slack else 1.0)
 
     def start(w: Tensor) -> Variables:
-        q = w.view(rows, n)
+        q = cut(w)
         if slack:
             q = torch.cat((q, torch.sqrt(column**2 - q.square().sum(1, keepdim=True))), dim=1)
         return q, torch.zeros_like(q)
 
     def covector(grad: Tensor) -> Tensor:
-        grad = grad.view(rows, n)
+        grad = cut(grad)
         return torch.cat((grad, grad.new_zeros(rows, 1)), dim=1) if slack else grad
 
     return Case(
-        constraint=cl.Sphere(r, slack=slack),
-        weight=weight.view(shape),
+        constraint=cl.Sphere(r, slack=slack, over=over, transposed=transposed),
+        weight=joined(weight).contiguous(),
         noise_shape=(rows, n + slack),
         start=start,
         shove=lambda x, noise: sphere.project(x[0], noise, column),
@@ -238,6 +257,11 @@ CASES = {
     "sphere": sphere_case((3, 4), 1.3, slack=False, seed=3),
     "sphere-slack": sphere_case((3, 4), 1.3, slack=True, seed=4),
     "sphere-conv-radii": sphere_case((4, 2, 3, 3), RADII[::3], slack=True, seed=5),
+    "sphere-columns": sphere_case((4, 2, 3), 1.3, slack=True, seed=13, over="columns"),
+    "sphere-columns-radii": sphere_case((3, 4), RADII[::3], slack=False, seed=14, over="columns"),
+    "sphere-matrix": sphere_case((3, 4), 1.3, slack=False, seed=15, over="matrix"),
+    "sphere-matrix-slack": sphere_case((2, 3, 2), 1.3, slack=True, seed=16, over="matrix"),
+    "sphere-transposed": sphere_case((4, 2, 3), 1.3, slack=True, seed=17, transposed=1),
     "free": free_case((5,), seed=6),
     "orthogonal-tall": orthogonal_case((6, 3), seed=7),
     "orthogonal-square": orthogonal_case((4, 4), seed=8),

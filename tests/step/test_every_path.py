@@ -16,7 +16,7 @@ from colangevin.constraints.forms import ElementwiseForm
 from colangevin.constraints.free import Space
 from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.orthogonal import Frames
-from colangevin.constraints.sphere import Balls, Spheres
+from colangevin.constraints.spherical import Balls, Spheres
 from colangevin.step import plan
 from colangevin.step.fused import eligible
 from colangevin.step.native.native import Native

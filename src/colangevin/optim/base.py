@@ -16,6 +16,7 @@ from colangevin.errors import SplittingError
 from colangevin.independence import independent
 from colangevin.optim import checkpoint
 from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own, warn_at_rest
+from colangevin.optim.fitting import fitted
 from colangevin.optim.given_names import taken_names
 from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
@@ -119,7 +120,9 @@ class ConstrainedOptimizer(Optimizer):
     def _check_group(self, index: int) -> None:
         group, where = self.param_groups[index], f"param_groups[{index}]"
         self._check_options(group, where)
-        for parameter, name in zip(group["params"], self._names(index), strict=True):
+        names = self._names(index)
+        group["constraint"] = fitted(group, names, where)
+        for parameter, name in zip(group["params"], names, strict=True):
             check_parameter(parameter, group["constraint"], name, group["replicas"], where)
             if not largest(group["temperature"]):
                 warn_at_rest(group["constraint"], parameter, name, group["replicas"])
@@ -380,7 +383,8 @@ class ConstrainedOptimizer(Optimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle, a deep copy or a state dict."""
         loaded = self.__dict__.get("_loading")
-        constraints = [group["constraint"] for group in self.param_groups] if loaded else []
+        pairs = zip(loaded["param_groups"], self.param_groups, strict=True) if loaded else ()
+        constraints = [checkpoint.constraint_of(*pair) for pair in pairs]
         super().__setstate__(state)
         self.__dict__.setdefault("_given_names", {})  # which a pickle of 0.2.0 does not have
         for group in self.param_groups:
