@@ -11,7 +11,7 @@ from colangevin.errors import ConstraintError, label
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
-__all__ = ["everywhere", "is_sharded", "part", "refuse_sharded", "whole", "write_"]
+__all__ = ["everywhere", "is_sharded", "part", "refuse_sharded", "spread", "whole", "write_"]
 
 
 def is_sharded(tensor: Tensor) -> "TypeGuard[DTensor]":
@@ -34,13 +34,26 @@ def whole(tensor: Tensor) -> Tensor:
     return gathered(tensor)
 
 
+def spread(values: Tensor, tensor: Tensor) -> Tensor:
+    """Values in the form of a tensor of their shape: spread as it is, or whole.
+
+    Args:
+        values: whole ones, the same on every process, or a DTensor.
+        tensor: what gives the form.
+
+    Returns:
+        The values.
+    """
+    if not is_sharded(tensor):
+        return whole(values)
+    from colangevin.sharding.states import like  # imports the modules of DTensors
+
+    return like(values, tensor)
+
+
 def write_(tensor: Tensor, values: Tensor) -> None:
     """Write whole values into a tensor, each process its own part."""
-    if is_sharded(tensor):
-        from colangevin.sharding.states import like  # imports the modules of DTensors
-
-        values = like(values, tensor)
-    tensor.copy_(values)
+    tensor.copy_(spread(values, tensor))
 
 
 def everywhere(tensor: Tensor, holds: bool) -> bool:

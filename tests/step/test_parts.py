@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import colangevin as cl
 from colangevin.constraints.free import Space
@@ -90,3 +90,20 @@ def test_parts_are_not_stacked() -> None:
         weight.grad = torch.zeros(5)
     opt.step()
     assert [len(mover.entries) for mover in opt._plan.movers] == [2, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("splitting", ["OBA", "BAOAB"])
+def test_an_angle_moves_alike_whichever_share_its_block(dtype: torch.dtype, splitting: str) -> None:
+    def moved(count: int) -> list[Tensor]:
+        weight = nn.Parameter(torch.linspace(0.05, 0.9, 64, dtype=dtype)[:count].clone())
+        group = {"params": [weight], "constraint": cl.Circle(1.0)}
+        opt = cl.CoLud([group], 0.5, friction=0.1, splitting=splitting)
+        for step in range(12):
+            weight.grad = torch.cos(torch.arange(count, dtype=dtype) + step) * 0.3
+            weight.grad[32:] = -5.0  # these go beyond a right angle
+            opt.step()
+        return [weight.detach()[:32], *(opt.state[weight][key][:32] for key in ("position", "momentum"))]
+
+    for whole, part in zip(moved(64), moved(32), strict=True):
+        assert torch.equal(whole, part)

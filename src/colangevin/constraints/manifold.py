@@ -210,11 +210,15 @@ class Manifold(ABC):
         Returns:
             q, of shape (copies, *configuration_shape).
         """
-        same = (self.lower(q).to(weight.dtype) == weight).reshape(weight.shape[0], -1).all(1)
+        same = self.unchanged(weight, q)
         if bool(same.all()):
             return q
         keep = same.view(-1, *[1] * (q.dim() - 1))
         return torch.where(keep, q, self.lift(weight.to(q.dtype), near=q))
+
+    def unchanged(self, weight: Tensor, q: Tensor) -> Tensor:
+        """For each weight of a stack whether it is the one that its stored configuration stands for."""
+        return (self.lower(q).to(weight.dtype) == weight).reshape(weight.shape[0], -1).all(1)
 
     # ---- how a weight starts ---------------------------------------------------------------------
 

@@ -1,13 +1,12 @@
-"""Landing on orthonormal matrices: the paper's quasi-Newton iteration, or the polar factor."""
+"""Landing on orthonormal matrices: the paper's quasi-Newton iteration, and how far to trust it."""
 
 import torch
 from torch import Tensor
 
 from colangevin.constraints import solves
-from colangevin.constraints.polar import polar
-from colangevin.constraints.products import gram_error, largest, norm, symmetric
+from colangevin.constraints.products import largest, norm, symmetric
 
-__all__ = ["exact", "mend", "multipliers"]
+__all__ = ["exact", "multipliers", "orthonormal", "safe"]
 
 # The quasi-Newton iteration contracts by about sigma = h |P|_2 at worst and by 1 - sqrt(1 - sigma^2) at best.
 # A matrix takes the polar factor, which is then both cheaper and safer, if its residual is not below _NEARLY
@@ -26,13 +25,23 @@ _SAFE = 0.22
 _RESULT = 32.0
 
 
-def exact(q: Tensor) -> Tensor:
-    """For each matrix of a stack whether it is orthonormal up to rounding."""
-    return largest(gram_error(q)) <= _tolerance(q)
+def exact(error: Tensor) -> Tensor:
+    """For each error Q^T Q - I of a stack whether it is that of a fresh result of the iteration."""
+    return largest(error) <= _tolerance(error)
 
 
-def _tolerance(q: Tensor) -> float:
-    return _TOLERANCE * torch.finfo(q.dtype).eps
+def orthonormal(error: Tensor) -> Tensor:
+    """For each error Q^T Q - I of a stack whether it is rounding, also that of a polar factor."""
+    return largest(error) <= _RESULT * torch.finfo(error.dtype).eps
+
+
+def safe(M: Tensor) -> Tensor:
+    """For each matrix of multipliers whether its result need not be looked at."""
+    return norm(M) <= _SAFE
+
+
+def _tolerance(error: Tensor) -> float:
+    return _TOLERANCE * torch.finfo(error.dtype).eps
 
 
 def multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
@@ -75,21 +84,3 @@ def multipliers(error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     if not bool(converged.all()):
         M.masked_fill_(~converged.view(-1, 1, 1), 0)
     return M, converged
-
-
-def mend(q: Tensor, M: Tensor, converged: Tensor) -> None:
-    """Replace results that are not orthonormal by their polar factor, in place.
-
-    Only results of large multipliers are looked at: their rounding may show.
-
-    Args:
-        q: the results.
-        M: what led to them.
-        converged: whether the iteration found them.
-    """
-    doubtful = converged & ~(norm(M) <= _SAFE)
-    if bool(doubtful.any()):
-        failed = doubtful.clone()
-        failed[doubtful] = ~(largest(gram_error(q[doubtful])) <= _RESULT * torch.finfo(q.dtype).eps)
-        if bool(failed.any()):
-            q[failed] = polar(q[failed])

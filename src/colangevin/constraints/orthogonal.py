@@ -1,7 +1,7 @@
 r"""Orthogonality: $W^T W = I$ or $W W^T = I$, whichever the shape allows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from colangevin.constraints.capabilities import EmbeddedCurvature
 from colangevin.constraints.constraint import Constraint
 from colangevin.constraints.forms import OrthogonalForm
-from colangevin.constraints.multipliers import exact, mend, multipliers
+from colangevin.constraints.multipliers import exact, multipliers, orthonormal, safe
 from colangevin.constraints.polar import polar
 from colangevin.constraints.products import (
     along,
@@ -50,15 +50,50 @@ class Frames(EmbeddedCurvature):
 
     @property
     def degrees_of_freedom(self) -> int:
-        s = min(self.configuration_shape)
-        return math.prod(self.shape) - s * (s + 1) // 2
+        s, r = sorted(self.sides)
+        return r * s - s * (s + 1) // 2
+
+    # ---- what differs where a process has a part of the matrix only ------------------------------
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Rows and columns of the matrix."""
+        return self.configuration_shape
+
+    def inner(self, q: Tensor, p: Tensor) -> Tensor:
+        """Q^T P."""
+        return inner(q, p)
+
+    def along(self, q: Tensor, M: Tensor) -> Tensor:
+        """Q M for a symmetric M."""
+        return along(q, M)
+
+    def gram_error(self, q: Tensor) -> Tensor:
+        """Q^T Q - I."""
+        return gram_error(q)
+
+    def sizes(self, *matrices: Tensor) -> Iterable[Tensor]:
+        """The Frobenius norms of stacks of matrices."""
+        return (torch.linalg.vector_norm(x, dim=(-2, -1)) for x in matrices)
+
+    def polar(self, q_bar: Tensor) -> Tensor:
+        """The nearest orthonormal matrices."""
+        return polar(q_bar)
+
+    def multipliers(self, error: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
+        """See :func:`~colangevin.constraints.multipliers.multipliers`."""
+        return multipliers(error, B)
+
+    def agreed(self, flags: Tensor) -> Tensor:
+        """What is decided for each matrix of a stack, before a branch that has products in it."""
+        return flags
 
     # ---- the weight and its matrix ---------------------------------------------------------------
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
         q = weight.flatten(2)
-        fits = exact(q)
-        return q if bool(fits.all()) else torch.where(fits.view(-1, 1, 1), q, polar(q))
+        off = self.agreed(~exact(self.gram_error(q)))
+        return torch.where(off.view(-1, 1, 1), self.polar(q), q) if bool(off.any()) else q
 
     def read(self, weight: Tensor) -> Tensor:
         return weight.flatten(2)
@@ -72,15 +107,25 @@ class Frames(EmbeddedCurvature):
     # ---- moves -----------------------------------------------------------------------------------
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        if q.shape[1:] == (1, 1):  # two points: what a projection leaves would be rounding
+        if self.sides == (1, 1):  # two points: what a projection leaves would be rounding
             return torch.zeros_like(p)
-        left = _projected(q, p)
-        again = _swamped(p, left)
+        left = self._projected(q, p)
+        again = self._swamped(p, left)
         while bool(again.any()):
             before = left[again]
-            left[again] = _projected(q[again], before)
-            again[again.clone()] = _swamped(before, left[again])
+            left[again] = self._projected(q[again], before)
+            again[again.clone()] = self._swamped(before, left[again])
         return left
+
+    def _projected(self, q: Tensor, p: Tensor) -> Tensor:
+        """The momentum's projection, up to rounding of the momentum as it was."""
+        normal = self.along(q, symmetric(self.inner(q, p)))
+        return torch.sub(p, normal, out=normal)
+
+    def _swamped(self, before: Tensor, left: Tensor) -> Tensor:
+        """For each matrix whether a projection left so little that rounding may be a large part of it."""
+        size, size_left = self.sizes(before, left)
+        return torch.gt(size, _SWAMPED * size_left)
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
         if a < torch.finfo(q.dtype).tiny:  # nothing moves, and 1/a would overflow
@@ -109,50 +154,67 @@ class Frames(EmbeddedCurvature):
         Returns:
             The configuration and the cotangent momentum there.
         """
-        aS = inner(q, x).mul_(a)
+        aS = self.inner(q, x).mul_(a)
         Z = symmetric(aS)
-        large = ~(norm(Z) <= _NORMAL)
+        large = self.agreed(~(norm(Z) <= _NORMAL))
         if bool(large.any()):  # Y^T Y would hold Z^2, and what the drift adds to it only as far as it rounds
             x = x.clone()
             x[large] = self.tangent(q[large], x[large])
-            aS[large] = inner(q[large], x[large]).mul_(a)
+            aS[large] = self.inner(q[large], x[large]).mul_(a)
             Z = symmetric(aS)
         y = torch.add(q, x, alpha=a)
         W = Z @ torch.sub(aS, Z, alpha=0.5)
-        error = gram_error(y).sub_(W + W.mT).sub_(Z, alpha=2)
-        M, converged = multipliers(error, plus_identity(aS - Z))
+        error = self.gram_error(y).sub_(W + W.mT).sub_(Z, alpha=2)
+        M, converged = self.multipliers(error, plus_identity(aS - Z))
         # P + (Q' - Q_bar)/h as X - Q (Z + M)/h: the rounding of M is multiplied by the normal directions Q,
         # which the projection below removes, however small h is
         N = Z.add_(M)
-        pull = along(q, N / a)
+        pull = self.along(q, N / a)
         p_bar = torch.sub(x, pull, out=pull)
         q_new = torch.add(q, p_bar, alpha=a, out=y)
         if not bool(converged.all()):
             lost = ~converged
-            q_new[lost] = polar(q_new[lost])  # M is 0 there
+            q_new[lost] = self.polar(q_new[lost])  # M is 0 there
             p_bar[lost] = (q_new[lost] - q[lost]) / a
-        mend(q_new, N, converged)
+        self._mend(q_new, N, converged)
         return q_new, self.tangent(q_new, p_bar)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        M, converged = multipliers(gram_error(q_bar), inner(q, q_bar))
-        q_new = q_bar - along(q, M)
+        M, converged = self.multipliers(self.gram_error(q_bar), self.inner(q, q_bar))
+        q_new = q_bar - self.along(q, M)
         if not bool(converged.all()):
-            q_new[~converged] = polar(q_bar[~converged])
-        mend(q_new, M, converged)
+            q_new[~converged] = self.polar(q_bar[~converged])
+        self._mend(q_new, M, converged)
         return q_new
 
+    def _mend(self, q: Tensor, M: Tensor, converged: Tensor) -> None:
+        """Replace results that are not orthonormal by their polar factor, in place.
+
+        Only results of large multipliers are looked at: their rounding may show.
+
+        Args:
+            q: the results.
+            M: what led to them.
+            converged: whether the iteration found them.
+        """
+        doubtful = self.agreed(converged & ~safe(M))
+        if bool(doubtful.any()):
+            failed = doubtful.clone()
+            failed[doubtful] = self.agreed(~orthonormal(self.gram_error(q[doubtful])))
+            if bool(failed.any()):
+                q[failed] = self.polar(q[failed])
+
     def curvature(self, q: Tensor) -> Tensor:
-        s, r = sorted(q.shape[1:])
+        s, r = sorted(self.sides)
         return -(r - (s + 1) / 2) * q
 
     # ---- feasibility -----------------------------------------------------------------------------
 
     def infeasibility(self, weight: Tensor) -> Tensor:
-        return largest(gram_error(weight.flatten(2)))
+        return largest(self.gram_error(weight.flatten(2)))
 
     def explain(self, weight: Tensor) -> str:
-        rows, columns = weight.flatten(2).shape[1:]
+        rows, columns = self.sides
         error = float(self.infeasibility(weight).max())
         return (
             f"its {'columns' if rows >= columns else 'rows'} are not orthonormal (largest entry of "
@@ -186,18 +248,6 @@ class Frames(EmbeddedCurvature):
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
         size = torch.linalg.vector_norm(p, dim=-1 if wide(q) else -2).amax(-1)
         return ratio(largest(symmetric(inner(q, p)).mul_(2)), size)
-
-
-def _projected(q: Tensor, p: Tensor) -> Tensor:
-    """The momentum's projection, up to rounding of the momentum as it was."""
-    normal = along(q, symmetric(inner(q, p)))
-    return torch.sub(p, normal, out=normal)
-
-
-def _swamped(before: Tensor, left: Tensor) -> Tensor:
-    """For each matrix whether a projection left so little that rounding may be a large part of it."""
-    size, size_left = (torch.linalg.vector_norm(x, dim=(-2, -1)) for x in (before, left))
-    return torch.gt(size, _SWAMPED * size_left)
 
 
 @dataclass(frozen=True)

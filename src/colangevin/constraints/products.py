@@ -5,7 +5,7 @@ They are computed in the weight's own orientation. Transposing a weight would co
 
 from torch import Tensor
 
-__all__ = ["along", "gram_error", "inner", "largest", "norm", "plus_identity", "symmetric", "wide"]
+__all__ = ["along", "gram", "gram_error", "inner", "largest", "norm", "plus_identity", "symmetric", "wide"]
 
 # A symmetric product of at least this side is computed in blocks, none of them twice. Of a smaller one the
 # calls would cost more than the saved half.
@@ -29,22 +29,22 @@ def along(q: Tensor, M: Tensor) -> Tensor:
 
 def gram_error(q: Tensor) -> Tensor:
     """Q^T Q - I."""
-    return plus_identity(_gram(q, -2 if wide(q) else -1), -1)
+    return plus_identity(gram(q, -2 if wide(q) else -1), -1)
 
 
-def _gram(q: Tensor, dim: int) -> Tensor:
+def gram(q: Tensor, dim: int) -> Tensor:
     """The inner products of the rows (or columns) of q; of large ones no block is computed twice."""
     s = q.shape[dim]
     if s < _WORTH_HALVING:
         return q @ q.mT if dim == -2 else q.mT @ q
     one, other = q.split([s // 2, s - s // 2], dim)
     across = one @ other.mT if dim == -2 else one.mT @ other
-    gram = q.new_empty(q.shape[0], s, s)
-    gram[:, : s // 2, : s // 2] = _gram(one, dim)
-    gram[:, s // 2 :, s // 2 :] = _gram(other, dim)
-    gram[:, : s // 2, s // 2 :] = across
-    gram[:, s // 2 :, : s // 2] = across.mT
-    return gram
+    made = q.new_empty(q.shape[0], s, s)
+    made[:, : s // 2, : s // 2] = gram(one, dim)
+    made[:, s // 2 :, s // 2 :] = gram(other, dim)
+    made[:, : s // 2, s // 2 :] = across
+    made[:, s // 2 :, : s // 2] = across.mT
+    return made
 
 
 def plus_identity(matrix: Tensor, scale: float = 1) -> Tensor:

@@ -286,7 +286,7 @@ class ConstrainedOptimizer(Optimizer):
         if doubtful:
             check_gradients(doubtful, dynamics)
         for entry in plan.edited():
-            entry.constraint.check(entry.parameter, replicas=bool(entry.replicas), name=entry.name)
+            entry.check()
         if plan.noisy:
             self._draw_seed()
         for mover in plan.movers:

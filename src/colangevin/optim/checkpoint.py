@@ -11,7 +11,7 @@ from colangevin.constraints import Constraint, Manifold
 from colangevin.constraints.dtypes import state_dtype
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
-from colangevin.sharded import everywhere, is_sharded, part, whole
+from colangevin.sharded import everywhere, part, spread
 from colangevin.step.entry import state_shape
 
 __all__ = [
@@ -217,16 +217,7 @@ def restore_precision(
             for name in filter(values.__contains__, _STORED):
                 dtype = torch.int64 if name == "step" else state_dtype(parameter.dtype)
                 value = values[name].detach().to(parameter.device, dtype, copy=True)
-                state[parameter][name] = value if name == "step" else _as_sharded(value, parameter)
-
-
-def _as_sharded(value: Tensor, parameter: Tensor) -> Tensor:
-    """A tensor of the state, spread over processes if its parameter is, and whole if it is not."""
-    if not is_sharded(parameter):
-        return whole(value)
-    from colangevin.sharding.states import like  # imports the modules of DTensors
-
-    return like(value, parameter)
+                state[parameter][name] = value if name == "step" else spread(value, parameter)
 
 
 def _kind(value: object) -> str:

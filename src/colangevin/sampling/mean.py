@@ -13,6 +13,7 @@ from colangevin.optim.names import stripped
 from colangevin.optim.projection import nearest
 from colangevin.optim.unwrap import unwrap
 from colangevin.sampling.memory import Weights
+from colangevin.sharded import spread
 
 __all__ = ["RunningMean"]
 
@@ -123,7 +124,7 @@ class RunningMean:
             mean = self._means[name]
             if mean.numel():
                 mean = nearest(group["constraint"], mean, replicas=bool(group["replicas"]), name=name)
-            weight = mean.to(parameter.dtype, copy=True)
+            weight = spread(mean.to(parameter.dtype, copy=True), parameter)
             group["constraint"].check(weight, replicas=bool(group["replicas"]), name=name)
             projected[name] = weight
         return projected

@@ -14,6 +14,7 @@ from colangevin.sampling.memory import Memory, Weights
 from colangevin.sampling.prediction import Prediction, predict
 from colangevin.sampling.shards import Shards
 from colangevin.sampling.state import check
+from colangevin.sharded import is_sharded
 from colangevin.turns import Turns
 
 __all__ = ["Samples"]
@@ -66,7 +67,7 @@ class Samples:
         folder: str | Path | None = None,
         limit: int | None = None,
     ) -> None:
-        self.model = model
+        self.model = _plain(model)
         self.limit = limit
         self._turns = Turns(every, burn_in)
         if limit is not None and limit < 2 * self._sample_bytes:
@@ -100,7 +101,7 @@ class Samples:
             SamplesError: naming the file that is truncated, foreign or not of this model.
         """
         samples = cls.__new__(cls)
-        samples.model = model
+        samples.model = _plain(model)
         shards, settings = Shards.open(Path(folder), layout_of(samples._weights()))
         samples._store = shards
         samples.limit = settings["limit"]
@@ -312,3 +313,16 @@ class Samples:
 # Most samples that run at once, enough to fill a device with small models, and most bytes of their weights.
 _CHUNK = 64
 _CHUNK_BYTES = 1 << 28
+
+
+def _plain(model: nn.Module) -> nn.Module:
+    """The model itself; raises for one that is spread over processes, of which this one has a part."""
+    for name, parameter in model.named_parameters():
+        if is_sharded(parameter):
+            raise SamplesError(
+                f"model: its parameter '{name}' {tuple(parameter.shape)} is a DTensor, of which a sample "
+                "would hold a part. Build a model that is not sharded, and load into it what "
+                "torch.distributed.checkpoint.state_dict.get_model_state_dict gives with "
+                "full_state_dict=True before each collect()."
+            )
+    return model

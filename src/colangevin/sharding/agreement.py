@@ -29,22 +29,28 @@ class Agreement:
         #: the error that all ranks raised last
         self.raised: BaseException | None = None
 
-    def reach(self, error: Exception | None, pattern: object = None) -> None:
+    def reach(
+        self, error: Exception | None, pattern: tuple[bool, ...] = (), flags: Sequence[bool] = ()
+    ) -> list[bool]:
         """Raise on every rank if there is an error on any. Every rank has to call it.
 
         Args:
             error: this rank's, if it has one.
             pattern: what has to be the same on every rank: which parameters have a gradient.
+            flags: what one rank says for all; equally many on every rank.
+
+        Returns:
+            Which flags any rank has raised.
 
         Raises:
             ConstraintError: when the pattern differs between ranks.
         """
         device = self._meshes[0].device_type
         number = hash(pattern) & _MASK
-        said = torch.tensor([error is not None, number, -number], device=device)
+        said = torch.tensor([error is not None, number, -number, *flags], device=device)
         for group in self._groups():
             dist.all_reduce(said, dist.ReduceOp.MAX, group=group)
-        failed, most, least = said.tolist()
+        failed, most, least, *raised = said.tolist()
         if failed:
             self._raise(self._first(error))
         if most != -least:
@@ -55,6 +61,7 @@ class Agreement:
                     "zeros."
                 )
             )
+        return list(map(bool, raised))
 
     def _groups(self) -> list[dist.ProcessGroup]:
         """Groups in whose order a maximum reaches every rank; several meshes need a round each."""

@@ -45,6 +45,12 @@ class Layout:
         """The dimensions of the tensor that are cut."""
         return {cut[0] for d, cut in enumerate(self.cuts) if cut is not None and self.mesh[d] > 1}
 
+    @property
+    def windowed(self) -> bool:
+        """Whether a window says of every process which elements it has, so that it can draw their noise."""
+        places = itertools.product(*map(range, self.mesh))
+        return all(self.region(place).window() is not None for place in places)
+
     def region(self, coordinate: Sequence[int]) -> Region:
         """The block that the process at a place of the mesh holds."""
         return _region(self, tuple(coordinate))

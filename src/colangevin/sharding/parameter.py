@@ -1,6 +1,5 @@
 """ShardedParameter: one sharded parameter of an optimizer."""
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,9 @@ from colangevin.sharded import part
 from colangevin.sharding.layout import Layout, layout_of
 from colangevin.sharding.peers import Peers
 from colangevin.sharding.states import wrapped
+from colangevin.sharding.ways import way
 from colangevin.step.entry import Entry, state_shape
+from colangevin.step.hosted import untouched
 
 __all__ = ["STATE", "ShardedParameter"]
 
@@ -51,8 +52,10 @@ class ShardedParameter:
         self.manifold = self.constraint.on(self.parameter.shape)
         #: of a tensor of the state
         self.state_layout = self.layout.of_state(state_shape(self.manifold, self.layout.whole, 1))
-        #: those that hold the other parts, and which of them steps the whole weight; None if parts move alone
+        self.way = way(self.layout, self.manifold)
+        #: the processes that it moves with; None if parts move alone
         self.peers: Peers | None = None
+        #: which of them steps the whole weight, if one does
         self.owner = 0
         #: what moves here: the part, or the whole weight
         self.entry: Entry | None = None
@@ -71,15 +74,10 @@ class ShardedParameter:
         return self.parameter._local_tensor
 
     @property
-    def alone(self) -> bool:
-        """Whether the part moves without the others."""
-        cut = self.layout.cut_dims
-        if not cut:
-            return True
-        if self.manifold.independent == "entries":
-            places = itertools.product(*map(range, self.layout.mesh))
-            return all(self.layout.region(place).window() is not None for place in places)
-        return self.manifold.independent == "rows" and cut == {0}
+    def edited(self) -> bool:
+        """Whether somebody wrote the part that moves here since the last step, as far as one can tell."""
+        seen = self.entry is not None and untouched(self.entry)
+        return self.parameter._version != self.version or not seen
 
     def look(self) -> None:
         """Take the part of the gradient.
@@ -99,7 +97,8 @@ class ShardedParameter:
             )
         if grad.placements != self.parameter.placements:  # a sum over ranks that nobody has taken yet, say
             grad = grad.redistribute(placements=self.parameter.placements)
-        self.grad = grad._local_tensor
+        held = grad._local_tensor
+        self.grad = held if held.numel() else held.view(self.region.shape)
 
     def local_state(self, states: dict[Tensor, dict[str, Any]]) -> dict[str, Tensor]:
         """The parts of the state that this process holds.

@@ -11,12 +11,14 @@ from colangevin.constraints.dtypes import state_dtype
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
 from colangevin.sharding.agreement import Agreement
-from colangevin.sharding.entries import PartEntry, WholeEntry
+from colangevin.sharding.entries import PartEntry, TogetherEntry, WholeEntry
 from colangevin.sharding.exchange import Parcel, Sheet, collect, deliver
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.owners import owners, work
 from colangevin.sharding.parameter import STATE, ShardedParameter
 from colangevin.sharding.peers import Peers, peers
+from colangevin.sharding.split import Split
+from colangevin.sharding.ways import part_of, summed
 from colangevin.step.entry import Entry
 
 __all__ = ["ShardedStep"]
@@ -27,9 +29,9 @@ States = dict[Tensor, dict[str, Any]]
 class ShardedStep:
     """All sharded parameters of an optimizer.
 
-    A parameter whose parts move alone is stepped where its parts are. Any other is stepped by one rank, its
-    owner: the parts of weight, gradient and state go there, and the parts of the new weight and state come
-    back.
+    A parameter whose parts move alone or together is stepped where its parts are. Any other is stepped by one
+    rank, its owner: the parts of weight, gradient and state go there, and the parts of the new weight and
+    state come back.
 
     Args:
         parameters: the parameters, the same on every rank.
@@ -40,7 +42,9 @@ class ShardedStep:
         self.agreement = Agreement([sharded.parameter.device_mesh for sharded in parameters])
         self._exchanged: dict[Peers, list[ShardedParameter]] = {}
         for sharded in self.parameters:
-            if not sharded.alone:
+            if sharded.way == "together":
+                sharded.peers = peers(sharded.parameter.device_mesh, summed(sharded.layout, sharded.manifold))
+            elif sharded.way == "owned":
                 sharded.peers = peers(sharded.parameter.device_mesh, sharded.layout.cutting)
                 self._exchanged.setdefault(sharded.peers, []).append(sharded)
         for theirs, exchanged in self._exchanged.items():
@@ -58,6 +62,10 @@ class ShardedStep:
         place = sharded.name, sharded.index, sharded.word, sharded.group_index, sharded.group
         if sharded.peers is None:
             return PartEntry(sharded.part.detach(), sharded.region, *place)
+        if sharded.way == "together":
+            split = Split(sharded.layout, sharded.peers)
+            manifold = part_of(sharded.manifold, sharded.region, split)
+            return TogetherEntry(sharded.part.detach(), sharded.region, *place, manifold, split)
         if sharded.peers.me != sharded.owner:
             return None
         return WholeEntry(sharded.part.new_zeros(sharded.layout.whole).detach(), *place)
@@ -79,7 +87,12 @@ class ShardedStep:
                 sharded.local_state(states)
         except ConstraintError as found:
             error = found
-        self.agreement.reach(error, tuple(sharded.grad is not None for sharded in self.parameters))
+        together = [sharded for sharded in self.parameters if sharded.way == "together"]
+        edited = self.agreement.reach(
+            error,
+            tuple(sharded.grad is not None for sharded in self.parameters),
+            [sharded.edited for sharded in together],
+        )
         self._active = [
             sharded
             for sharded in self.parameters
@@ -90,6 +103,10 @@ class ShardedStep:
                 self._take_part(sharded, sharded.entry, states)
             elif sharded.entry is not None:
                 sharded.entry.grad = None
+        for sharded, each in zip(together, edited, strict=True):
+            assert isinstance(sharded.entry, TogetherEntry)
+            if each and sharded.entry.moves and sharded in self._active:
+                sharded.entry.examine()
         waits = [self._collect(theirs, states) for theirs in self._exchanged]
         for wait in waits:
             wait()
@@ -99,10 +116,10 @@ class ShardedStep:
         entry.grad = sharded.grad
         if (
             sharded.parameter._version != sharded.version
-        ):  # written through the DTensor, which the part does not count
+        ):  # written as a DTensor, which the part does not count
             torch.autograd.graph.increment_version(entry.parameter)
             sharded.version = sharded.parameter._version
-        state = sharded.local_state(states) if entry.numel else {}
+        state = sharded.local_state(states) if entry.moves else {}
         if state.keys() != entry.state.keys() or any(state[key] is not entry.state[key] for key in state):
             entry.bind(state)
 
@@ -164,7 +181,7 @@ class ShardedStep:
                 for key in sharded.entry.state.keys() & {"step", *STATE}:
                     sharded.store(states, key, sharded.entry.state[key])
             completes = segment == dynamics[sharded.group_index].segments - 1
-            if completes and (sharded.entry is None or not sharded.entry.numel):
+            if completes and (sharded.entry is None or not sharded.entry.moves):
                 states[sharded.parameter]["step"].add_(1)
             torch.autograd.graph.increment_version(sharded.parameter)
             sharded.version = sharded.parameter._version

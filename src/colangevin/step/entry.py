@@ -31,12 +31,15 @@ class Entry:
         word: of its noise: what tells it from other parameters of the same seed, a number of 64 bits.
         group_index: the number of its group.
         group: the group.
-        window: of a parameter that is a part of a weight: which elements it has, for their noise. Only
-            parameters whose elements move alone, and spheres in whole rows, are parts; they have no replicas.
+        window: of a parameter that is a part of a weight: which elements it has, for their noise. Parts have
+            no replicas.
+        manifold: of a part of a weight that does not move alone; None: that of the group's constraint.
     """
 
     #: whether its tensors are parts of DTensors, or come from them
     sharded: ClassVar[bool] = False
+    #: how the weight is cut whose parts move together; None: this parameter moves without others
+    split: object = None
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Entry:
         group: dict[str, Any],
         *,
         window: Window | None = None,
+        manifold: Manifold | None = None,
     ) -> None:
         self.parameter = parameter
         self.name = name
@@ -63,7 +67,7 @@ class Entry:
         self.numbers = range(group["first_replica"], group["first_replica"] + self.copies)
         self.shape = tuple(parameter.shape[1:] if self.replicas else parameter.shape)
         self.constraint: Constraint = group["constraint"]
-        self.manifold: Manifold = self.constraint.on(self.shape)
+        self.manifold: Manifold = manifold or self.constraint.on(self.shape)
         self.form = self.manifold.form
         self.smallest_length = self.manifold.smallest_length
         #: whether the configuration is kept in the state
@@ -89,6 +93,20 @@ class Entry:
     def label(self) -> str:
         """Name and shape, for a message."""
         return label(self.name, self.parameter.shape)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a step has anything to do for it."""
+        return self.numel > 0
+
+    @property
+    def size(self) -> int:
+        """How many elements the weight has that it is a copy or a part of."""
+        return math.prod(self.shape)
+
+    def check(self) -> None:
+        """Raise unless the weight satisfies its constraint up to the rounding of a checkpoint."""
+        self.constraint.check(self.parameter, replicas=bool(self.replicas), name=self.name)
 
     # Kept when first asked for. A cached_property would make a dictionary of the entry's attributes, which
     # slows down every access to them.

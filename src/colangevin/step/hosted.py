@@ -15,7 +15,7 @@ from colangevin.step.entry import Entry
 from colangevin.step.mover import Mover
 from colangevin.surroundings import lasting
 
-__all__ = ["Hosted", "remember"]
+__all__ = ["Hosted", "remember", "untouched"]
 
 # So many elements are summed against one ramp: few enough that rounding hides no edit of a single element by
 # more than about 1e-5 of the largest in float32, and enough for the sums to cost little more than reading.
@@ -33,8 +33,7 @@ class Hosted(Mover):
 
     def edited(self) -> list[Entry]:
         for entry in self.entries:
-            same = entry.stamp == _stamp(entry)
-            entry.untouched = same and all(map(torch.equal, entry.sums, _checksum(entry)))
+            entry.untouched = untouched(entry)
         return [entry for entry in self.entries if not entry.untouched]
 
     def finish(self) -> None:
@@ -44,6 +43,12 @@ class Hosted(Mover):
                     entry.begin_count()
             torch._foreach_add_([entry.state["step"] for entry in self.entries], 1)
         remember(self.entries)
+
+
+def untouched(entry: Entry) -> bool:
+    """Whether a parameter looks as it did after its last step."""
+    same = entry.stamp == _stamp(entry)
+    return same and all(map(torch.equal, entry.sums, _checksum(entry)))
 
 
 def remember(entries: Sequence[Entry]) -> None:

@@ -1,6 +1,5 @@
 """Plan: which parameters move together, and on which path."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -47,7 +46,7 @@ class Plan:
         self.active = [
             entry
             for entry, layout in zip(entries, self._layouts, strict=True)
-            if layout is not None and entry.numel and segment < dynamics[entry.group_index].segments
+            if layout is not None and entry.moves and segment < dynamics[entry.group_index].segments
         ]
         for entry in self.active:
             _check_gradient(entry)
@@ -90,10 +89,14 @@ def _movers(entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
 def _stacked_with(entry: Entry, first: Sequence[int]) -> object:
     """What parameters share that one batched call moves; a parameter alone has its own number."""
     device = entry.parameter.device
-    small = device.type != "cpu" or math.prod(entry.shape) <= _WORTH_STACKING
-    if not (entry.manifold.stacks and small) or entry.window is not None:
+    small = device.type != "cpu" or entry.size <= _WORTH_STACKING
+    part_alone = entry.window is not None and entry.split is None
+    if not (entry.manifold.stacks and small) or part_alone:
         return entry.index
-    return first[entry.group_index], entry.constraint, entry.shape, entry.parameter.dtype, device
+    # parts that move together have to be stacked alike on all processes, so they share the way in which their
+    # weights are cut, from which the shape of a part follows
+    form = entry.constraint, entry.shape, entry.split, entry.parameter.dtype, device
+    return first[entry.group_index], *form
 
 
 def _check_gradient(entry: Entry) -> None:

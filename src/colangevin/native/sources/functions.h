@@ -83,12 +83,14 @@ static inline REAL NAME(sine)(REAL angle)
     return angle < 0 ? -value : value;
 }
 
-/* Cosine of an angle in [-pi, pi]. */
+/* Cosine of an angle in [-pi, pi]. Up to a right angle it is that of cosine_near_zero to the last bit, so that an
+ * element moves alike whichever elements share its block. */
 static inline REAL NAME(cosine)(REAL angle)
 {
     const REAL half_pi = FEW(1.5707963705062866f, 1.570796326794896558);
     const REAL rest = FEW(-4.371138828673793e-08f, 6.123233995736766e-17);
-    return NAME(sine_near_zero)((half_pi - ABS(angle)) + rest);
+    const REAL beyond = NAME(sine_near_zero)((half_pi - ABS(angle)) + rest), near = NAME(cosine_near_zero)(angle);
+    return ABS(angle) > RIGHT_ANGLE ? beyond : near;
 }
 
 /* Sine and cosine of an angle up to an eighth of a turn. */
