@@ -110,6 +110,16 @@ def _orthogonal(*shape: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: nn.init.orthogonal_(torch.empty(shape, dtype=torch.float64), generator=g)
 
 
+def _blocks(scale: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    """Matrices along dimension 0, one below the other."""
+    return lambda g: scale * torch.cat([_orthogonal(*shape[1:])(g) for _ in range(shape[0])])
+
+
+def _transposed(*shape: int) -> Callable[[torch.Generator], Tensor]:
+    """A kernel whose dimension 1 counts the outputs."""
+    return lambda g: _orthogonal(*shape)(g).transpose(0, 1).contiguous()
+
+
 def _on_sphere_and_plane(g: torch.Generator) -> Tensor:
     w = torch.randn(2, 3, generator=g, dtype=torch.float64)
     w = w - w.mean()
@@ -143,6 +153,8 @@ CONSTRAINTS = (
     ConstraintCase("orthogonal-wide", cl.Orthogonal(), _orthogonal(3, 6)),
     ConstraintCase("orthogonal-square", cl.Orthogonal(), _orthogonal(4, 4)),
     ConstraintCase("orthogonal-conv", cl.Orthogonal(), _orthogonal(4, 2, 3, 3)),
+    ConstraintCase("orthogonal-blocks", cl.Orthogonal(1.5, blocks=2), _blocks(1.5, 2, 3, 4)),
+    ConstraintCase("orthogonal-transposed", cl.Orthogonal(transposed=1), _transposed(3, 4, 2)),
     ConstraintCase("implicit", cl.Implicit(sphere_and_plane), _on_sphere_and_plane),
     ConstraintCase("implicit-slack", cl.Implicit(rows_in_balls, inequality=True), _rows(0.2, 1.1, 2, 3)),
     ConstraintCase("core-symmetric", Symmetric(), _symmetric(3)),

@@ -62,7 +62,8 @@ class Suggestion:
 _REMARKS = {
     "last Linear": "if it makes the outputs, leave it free. Orthogonal caps them, and logits need room.",
     "embedding": "leave it free, or hold it by Sphere. Orthogonal makes V rows about sqrt(size / V) long.",
-    "stacked": "q, k and v or the gates in one matrix. Orthogonal makes it orthonormal, not each of them.",
+    "stacked": "q, k and v or the gates in one matrix. Orthogonal(blocks=3), or 4 for the gates of an LSTM, "
+    "makes each of them orthonormal.",
     "unknown": "the weight of no layer of torch. Leave it free unless you know its role.",
 }
 

@@ -164,7 +164,8 @@ def free_case(shape: tuple[int, ...], seed: int) -> Case:
     )
 
 
-def orthogonal_case(shape: tuple[int, ...], seed: int) -> Case:
+def orthogonal_case(shape: tuple[int, ...], seed: int, c: float = 1.0) -> Case:
+    """W = c Q, with p the momentum of W: the paper's method on Q has the momentum p / c."""
     rows, columns = shape[0], math.prod(shape[1:])
     tall = (max(rows, columns), min(rows, columns))
     Q, _ = torch.linalg.qr(normal(torch.Generator().manual_seed(seed), *tall))
@@ -173,26 +174,34 @@ def orthogonal_case(shape: tuple[int, ...], seed: int) -> Case:
         """From tall to the weight's own orientation, or back."""
         return matrix if rows >= columns else matrix.T
 
+    def configured(matrix: Tensor) -> Tensor:
+        """As the library has it: scaled ones come in blocks, here one."""
+        return natural(matrix) if c == 1 else natural(matrix).unsqueeze(0)
+
     def covector(w: Tensor) -> Tensor:
         return natural(w.reshape(rows, columns))
 
+    def step_a(Q: Tensor, p: Tensor, h: float) -> Variables:
+        Q, P = orthogonal_underdamped.step_a(Q, p / c, h, ITERATIONS)
+        return Q, c * P
+
     return Case(
-        constraint=cl.Orthogonal(),
-        weight=natural(Q).reshape(shape),
+        constraint=cl.Orthogonal(c),
+        weight=c * natural(Q).reshape(shape),
         noise_shape=tall,
-        start=lambda w: (covector(w), torch.zeros(tall, dtype=torch.float64)),
+        start=lambda w: (covector(w) / c, torch.zeros(tall, dtype=torch.float64)),
         shove=lambda x, noise: orthogonal_underdamped.project(x[0], noise),
-        step_a=lambda x, h: orthogonal_underdamped.step_a(*x, h, ITERATIONS),
+        step_a=lambda x, h: step_a(*x, h),
         step_b=lambda x, grad, h: orthogonal_underdamped.step_b(*x, covector(grad), h),
         step_o=lambda x, h, gamma, tau, noise: orthogonal_underdamped.step_o(*x, h, gamma, tau, noise),
         overdamped=lambda x, grad, h, tau, noise: (
-            orthogonal_overdamped.step(x[0], covector(grad), h, tau, noise, ITERATIONS),
+            orthogonal_overdamped.step(x[0], covector(grad) / c, h, tau / c**2, noise, ITERATIONS),
             x[1],
         ),
-        position=lambda x: natural(x[0]),
-        momentum=lambda x: natural(x[1]),
-        kick_noise=lambda x, noise: natural(noise),
-        euler_noise=natural,
+        position=lambda x: configured(x[0]),
+        momentum=lambda x: configured(x[1]),
+        kick_noise=lambda x, noise: configured(noise),
+        euler_noise=configured,
     )
 
 
@@ -268,6 +277,8 @@ CASES = {
     "orthogonal-wide": orthogonal_case((3, 7), seed=9),
     "orthogonal-conv": orthogonal_case((3, 2, 2, 2), seed=10),
     "orthogonal-column": orthogonal_case((4, 1), seed=11),
+    "orthogonal-scaled": orthogonal_case((6, 3), seed=18, c=0.7),
+    "orthogonal-scaled-conv": orthogonal_case((3, 2, 2, 2), seed=19, c=1.4),
     "implicit": implicit_case(ellipsoid_and_plane, False, on_the_ellipsoid()),
     "implicit-slack": implicit_case(row_energy_and_box, True, torch.full((2, 3), 0.4, dtype=torch.float64)),
 }

@@ -40,6 +40,7 @@ KINDS = (
     "sphere-slack",
     "sphere-columns",
     "orthogonal-tall",
+    "orthogonal-blocks",
     "implicit",
     "core-columns",
 )

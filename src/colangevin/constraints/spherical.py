@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints.capabilities import EmbeddedCurvature
+from colangevin.constraints.constraint import Constraint
 from colangevin.constraints.forms import SphereForm
 from colangevin.constraints.radius import rounded_up
 from colangevin.constraints.rows import blocks, normalise, polar_form, tangent, tangent_alone
@@ -26,10 +27,10 @@ class Spheres(EmbeddedCurvature):
     constraint: "Sphere"
     independent: Literal["rows"] | None = "rows"
 
-    def __init__(self, constraint: "Sphere", shape: tuple[int, ...]) -> None:
+    def __init__(self, constraint: Constraint, shape: tuple[int, ...]) -> None:
         super().__init__(constraint, shape)
-        self.radii = constraint.known_radii
-        self.slices = constraint.slices(shape)
+        self.radii = self.constraint.known_radii
+        self.slices = self.constraint.slices(shape)
         if self.slices.over != "rows" or self.slices.transposed:  # parts are cut along dimension 0
             self.independent = None
 
