@@ -1,1 +1,1 @@
-"""Sampling in full: each module is a script, ``python -m examples.logistic_regression``."""
+"""Examples in full: each module is a script, ``python -m examples.logistic_regression``."""

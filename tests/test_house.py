@@ -22,12 +22,16 @@ ALLOWED = {
     "kernels": {"noise"},
     "native": set(),
     "step": {"constraints", "dynamics", "kernels", "native", "errors", "noise", "surroundings"},
+    "sharding": {"constraints", "dynamics", "step", "errors", "noise", "sharded"},
     "optim": {
-        *("constraints", "dynamics", "step"),
+        *("constraints", "dynamics", "step", "sharding"),
         *("draws", "errors", "independence", "noise", "sharded", "surroundings"),
     },
     "integrations": {"constraints", "diagnostics", "errors", "extras", "optim", "sampling", "schedules"},
 }
+# Who may import the steps of DTensors. torch's own modules of these take as long to import as all of the
+# library, so it is done inside of functions, where there is a DTensor.
+OF_SHARDING = {"optim", "sharded"}
 # What needs an extra to be imported, so nothing of the library may import it.
 ON_TOP = ("integrations",)
 
@@ -43,13 +47,14 @@ def component(names: tuple[str, ...]) -> str:
     return ".".join(names[: 2 if names[0] == "experiments" else 1])
 
 
-def imports(path: Path) -> Iterator[tuple[str, ...]]:
-    """Modules of the library that a file imports, also inside of functions, but for annotations alone."""
+def imports(path: Path, *, lazily: bool = True) -> Iterator[tuple[str, ...]]:
+    """Modules of the library that a file imports, inside of functions too or not; not for annotations."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = {
         id(node)
         for branch in ast.walk(tree)
-        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        if (isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING")
+        or (isinstance(branch, ast.FunctionDef) and not lazily)
         for node in ast.walk(branch)
     }
     for node in ast.walk(tree):
@@ -82,6 +87,8 @@ def graph() -> dict[str, set[str]]:
 
 def test_no_package_imports_in_a_circle() -> None:
     left = graph()
+    # the one way up: constraints hold DTensors through sharded.py, which asks the package for their parts
+    left["sharded"].remove("sharding")
     while left:
         leaves = {name for name, others in left.items() if not others & left.keys()}
         assert leaves, f"a circle among {sorted(left)}"
@@ -93,6 +100,15 @@ def test_packages_point_one_way(package: str) -> None:
     assert graph()[package] <= ALLOWED[package]
 
 
+def test_sharding_is_imported_where_there_is_a_dtensor() -> None:
+    found = {name for name, others in graph().items() if "sharding" in others}
+    assert found == OF_SHARDING
+    for path in FILES:
+        if component(parts(path) or ("",)) in OF_SHARDING:
+            at_once = [names for names in imports(path, lazily=False) if names[0] == "sharding"]
+            assert at_once == [], path
+
+
 @pytest.mark.parametrize("package", ON_TOP)
 def test_nobody_imports_what_is_on_top(package: str) -> None:
     assert [name for name, others in graph().items() if package in others] == []
@@ -102,6 +118,7 @@ def test_the_test_sees_an_import_that_points_back(tmp_path: Path) -> None:
     file = tmp_path / "file.py"
     file.write_text("def f():\n    from colangevin.optim import CoLud\n")
     assert list(imports(file)) == [("optim", "CoLud")]
+    assert list(imports(file, lazily=False)) == []
 
 
 def lengths(files: Iterable[Path]) -> dict[str, int]:

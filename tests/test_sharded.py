@@ -1,4 +1,4 @@
-"""Shards of a weight are refused by name: what holds for a part says nothing about the whole."""
+"""DTensors are taken as whole weights; flat shards, which have neither rows nor columns, are refused."""
 
 import sys
 import warnings
@@ -9,10 +9,8 @@ import torch.distributed as dist
 from torch import nn
 
 import colangevin as cl
-from colangevin.sharded import refuse_sharded
-from tests.ranks import errors_of_ranks
-
-NAMES_AND_ADVICE = r"parameter 'w' \(4, 3\): is a DTensor.*constraints need the whole weight.*before it is "
+from colangevin.sharded import everywhere, is_sharded, part, refuse_sharded, whole, write_
+from tests.ranks import errors_of_ranks, run_ranks
 
 
 @pytest.fixture
@@ -22,32 +20,58 @@ def process_group():
     dist.destroy_process_group()
 
 
-@pytest.fixture
-def dtensor(process_group):
+CONSTRAINTS = [cl.Circle(2.0), cl.Sphere(2.0), cl.Sphere(1.0, slack=False), cl.Orthogonal()]
+
+
+def spread(values):
+    """A tensor of which each rank holds some rows."""
     from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
-    mesh = init_device_mesh("cpu", (1,))
-    return nn.Parameter(distribute_tensor(torch.eye(4, 3), mesh, [Shard(0)]))
+    return distribute_tensor(values.clone(), init_device_mesh("cpu", (dist.get_world_size(),)), [Shard(0)])
 
 
-def test_a_dtensor_is_refused(dtensor):
-    with pytest.raises(cl.ConstraintError, match=NAMES_AND_ADVICE):
-        refuse_sharded(dtensor, "w")
+def reads_and_writes(rank):
+    values = torch.arange(15.0).view(5, 3)
+    dtensor = spread(values)
+    rows = slice(0, 3) if rank == 0 else slice(3, 5)
+    assert is_sharded(dtensor)
+    assert not is_sharded(values)
+    assert torch.equal(part(dtensor), values[rows])
+    assert part(values) is values
+    assert torch.equal(whole(dtensor), values)
+    assert whole(values) is values
+    for tensor in (dtensor, values):
+        write_(tensor, torch.full((5, 3), 7.0))
+        assert torch.equal(whole(tensor), torch.full((5, 3), 7.0))
+    assert everywhere(dtensor, True)
+    assert not everywhere(dtensor, rank == 0)
+    assert everywhere(values, rank == 0) == (rank == 0)
 
 
-@pytest.mark.parametrize(
-    "constraint", [cl.Circle(2.0), cl.Sphere(2.0), cl.Sphere(1.0, slack=False), cl.Orthogonal()], ids=repr
-)
-def test_every_question_about_a_dtensor_is_refused(dtensor, constraint):
-    model = nn.ParameterDict({"w": dtensor})
-    for call in (
-        lambda: constraint.violation(dtensor),
-        lambda: constraint.check(dtensor, name="w"),
-        lambda: constraint.init_(dtensor, name="w"),
-        lambda: cl.constrain(model, {"w": constraint}),
-    ):
-        with pytest.raises(cl.ConstraintError, match=r"\(4, 3\): is a DTensor"):
-            call()
+def test_a_dtensor_is_read_and_written_as_a_whole():
+    run_ranks(reads_and_writes, 2)
+
+
+def asks_about_the_whole(rank):
+    start = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)) / 2
+    for constraint in CONSTRAINTS:
+        plain, dtensor = start.clone(), spread(start)
+        assert constraint.violation(dtensor) == constraint.violation(plain)
+        plain, dtensor = nn.ParameterDict({"w": plain}), nn.ParameterDict({"w": nn.Parameter(dtensor)})
+        cl.constrain(plain, {"w": constraint})
+        cl.constrain(dtensor, {"w": constraint})
+        assert torch.equal(whole(dtensor["w"]), plain["w"]), constraint
+        constraint.check(dtensor["w"], name="w")
+        with torch.no_grad():
+            part(dtensor["w"])[-1] += 3.0 * rank  # which the other rank cannot see
+        with pytest.raises(cl.InfeasibleError, match=r"parameter 'w' \(4, 3\)"):
+            constraint.check(dtensor["w"], name="w")
+        constraint.init_(dtensor["w"], init="nearest", name="w")
+        constraint.check(dtensor["w"], name="w")
+
+
+def test_questions_about_a_dtensor_are_about_the_whole_weight():
+    run_ranks(asks_about_the_whole, 2)
 
 
 @pytest.mark.parametrize("original", [False, True])

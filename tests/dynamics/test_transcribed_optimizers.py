@@ -28,7 +28,12 @@ def given_noise(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     queue: list[Tensor] = []
 
     def take(
-        keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device, window: None
+        keys: list[int],
+        shape: tuple[int, ...],
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        window: None = None,
     ) -> Tensor:
         drawn = torch.stack([queue.pop(0) for _ in keys])
         assert drawn.shape == (len(keys), *shape)

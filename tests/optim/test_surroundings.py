@@ -173,18 +173,23 @@ def single_process(store: str) -> AbstractContextManager[None]:
     return group()
 
 
-def test_sharded_parameters_are_refused_by_name(tmp_path: object) -> None:
+def test_a_dtensor_in_the_place_of_a_parameter_takes_its_step(tmp_path: object) -> None:
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Shard, distribute_tensor
+    from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
     with single_process(f"{tmp_path}/store"):
         mesh = init_device_mesh("cpu", (1,))
-        weight = nn.Parameter(distribute_tensor(torch.ones(4, 2) / 2, mesh, [Shard(0)]))
         for constraint in (cl.Free(), cl.Circle(2.0), cl.Sphere(2.0)):
-            with pytest.raises(cl.ConstraintError, match=r"parameter 'w' \(4, 2\): is a DTensor"):
-                cl.CoLod([{"params": [("w", weight)], "constraint": constraint}], 0.1)
-        plain = nn.Parameter(torch.ones(4, 2))
-        opt = cl.CoLod([{"params": [("w", plain)]}], 0.1)
-        opt.param_groups[0]["params"][0] = weight
-        with pytest.raises(cl.ConstraintError, match="is a DTensor"):
+            plain = nn.Parameter(torch.ones(4, 2) / 2)
+            sharded = nn.Parameter(distribute_tensor(plain.detach().clone(), mesh, [Shard(0)]))
+            assert isinstance(sharded, DTensor)
+            other = nn.Parameter(torch.zeros(4, 2))
+            opt = cl.CoLod([{"params": [("w", plain)], "constraint": constraint}], 0.1)
+            late = cl.CoLod([{"params": [("w", other)], "constraint": constraint}], 0.1)
+            late.param_groups[0]["params"][0] = sharded
+            plain.grad = torch.ones(4, 2)
+            sharded.grad = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)])
             opt.step()
+            late.step()
+            assert torch.equal(sharded.to_local(), plain)
+            assert not torch.equal(plain, torch.ones(4, 2) / 2)

@@ -19,7 +19,7 @@ __all__ = [
     "check_form",
     "check_groups",
     "check_states",
-    "constraint_of",
+    "constraints_of",
     "pack",
     "restore_precision",
 ]
@@ -92,9 +92,11 @@ def check_groups(
             "param_names": group.get("param_names"),
             **saved,
             "params": group["params"],
-            "constraint": constraint_of(saved, group),
+            "constraint": constraint,
         }
-        for saved, group in zip(saved_groups, groups, strict=True)
+        for saved, group, constraint in zip(
+            saved_groups, groups, constraints_of(state_dict, groups), strict=True
+        )
     ]
 
 
@@ -131,10 +133,11 @@ def _check_group(
         )
 
 
-def constraint_of(saved: Mapping[str, Any], group: dict[str, Any]) -> Constraint:
-    """The constraint of a group once a saved one is loaded: norms that were measured are the saved ones."""
-    ours: Constraint = group["constraint"]
-    return ours.resumed(_description(saved)) or ours  # a group without parameters keeps its own
+def constraints_of(state_dict: Mapping[str, Any], groups: Sequence[dict[str, Any]]) -> list[Constraint]:
+    """The constraints of groups once a state dict is loaded: norms that were measured are the saved ones."""
+    pairs = zip(groups, state_dict["param_groups"], strict=True)
+    # a group without parameters keeps its own
+    return [group["constraint"].resumed(_description(saved)) or group["constraint"] for group, saved in pairs]
 
 
 def _description(saved: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ class Agreement:
             ConstraintError: when the pattern differs between ranks.
         """
         device = self._meshes[0].device_type
-        number = hash(pattern) & _MASK
+        number = hash(pattern) & _MASK  # the same in every process, as that of None is not
         said = torch.tensor([error is not None, number, -number, *flags], device=device)
         for group in self._groups():
             dist.all_reduce(said, dist.ReduceOp.MAX, group=group)

@@ -1,5 +1,7 @@
 """Peers: the processes that hold the parts of one tensor."""
 
+import atexit
+
 import torch.distributed as dist
 from torch.distributed import ProcessGroup
 from torch.distributed.device_mesh import DeviceMesh
@@ -31,6 +33,8 @@ class Peers:
 
 
 _known: dict[tuple[DeviceMesh, tuple[int, ...], object], Peers] = {}
+# Threads of a gloo group that is still held when Python ends may abort the process.
+atexit.register(_known.clear)
 
 
 def peers(mesh: DeviceMesh, dims: tuple[int, ...]) -> Peers:
