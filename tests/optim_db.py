@@ -104,8 +104,28 @@ def _rows(low: float, high: float, *shape: int) -> Callable[[torch.Generator], T
     return sample
 
 
+def _inputs(low: float, high: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    """The same along dimension 1."""
+    return lambda g: _rows(low, high, shape[1], shape[0], *shape[2:])(g).transpose(0, 1).contiguous()
+
+
+def _matrix(norm: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    """A weight of one Frobenius norm."""
+    return lambda g: _rows(norm, norm, 1, *shape)(g)[0]
+
+
 def _orthogonal(*shape: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: nn.init.orthogonal_(torch.empty(shape, dtype=torch.float64), generator=g)
+
+
+def _blocks(scale: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    """Matrices along dimension 0, one below the other."""
+    return lambda g: scale * torch.cat([_orthogonal(*shape[1:])(g) for _ in range(shape[0])])
+
+
+def _transposed(*shape: int) -> Callable[[torch.Generator], Tensor]:
+    """A kernel whose dimension 1 counts the outputs."""
+    return lambda g: _orthogonal(*shape)(g).transpose(0, 1).contiguous()
 
 
 def _on_sphere_and_plane(g: torch.Generator) -> Tensor:
@@ -134,10 +154,15 @@ CONSTRAINTS = (
     ConstraintCase("circle-radii", cl.Circle(RADII), _uniform(0.9 * RADII.double(), 4, 3)),
     ConstraintCase("sphere-slack", cl.Sphere(1.5), _rows(0.2, 1.4, 4, 2, 3)),
     ConstraintCase("sphere", cl.Sphere(1.5, slack=False), _rows(1.5, 1.5, 4, 3)),
+    ConstraintCase("sphere-columns", cl.Sphere(1.5, over="columns"), _inputs(0.2, 1.4, 4, 2, 3)),
+    ConstraintCase("sphere-matrix", cl.Sphere(1.5, slack=False, over="matrix"), _matrix(1.5, 4, 3)),
+    ConstraintCase("sphere-matrix-slack", cl.Sphere(1.5, over="matrix"), _matrix(1.2, 4, 2, 3)),
     ConstraintCase("orthogonal-tall", cl.Orthogonal(), _orthogonal(6, 3)),
     ConstraintCase("orthogonal-wide", cl.Orthogonal(), _orthogonal(3, 6)),
     ConstraintCase("orthogonal-square", cl.Orthogonal(), _orthogonal(4, 4)),
     ConstraintCase("orthogonal-conv", cl.Orthogonal(), _orthogonal(4, 2, 3, 3)),
+    ConstraintCase("orthogonal-blocks", cl.Orthogonal(1.5, blocks=2), _blocks(1.5, 2, 3, 4)),
+    ConstraintCase("orthogonal-transposed", cl.Orthogonal(transposed=1), _transposed(3, 4, 2)),
     ConstraintCase("implicit", cl.Implicit(sphere_and_plane), _on_sphere_and_plane),
     ConstraintCase("implicit-slack", cl.Implicit(rows_in_balls, inequality=True), _rows(0.2, 1.1, 2, 3)),
     ConstraintCase("core-symmetric", Symmetric(), _symmetric(3)),

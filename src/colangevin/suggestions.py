@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from colangevin.constraints.dtypes import START_TOLERANCE, state_dtype
+from colangevin.constraints.orientation import turned
 from colangevin.constraints.radius import rounded_up
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.folding import fold, pattern
 from colangevin.optim.names import named
+from colangevin.optim.outputs import transposed_groups
 from colangevin.optim.param_groups import refuse_replicas
 from colangevin.optim.plain_table import lines_of, wrapped
 from colangevin.replicas import Replicas
@@ -28,9 +30,6 @@ _LAYERS = (
     nn.Conv1d,
     nn.Conv2d,
     nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
     nn.RNN,
     nn.RNNCell,
 )
@@ -63,7 +62,8 @@ class Suggestion:
 _REMARKS = {
     "last Linear": "if it makes the outputs, leave it free. Orthogonal caps them, and logits need room.",
     "embedding": "leave it free, or hold it by Sphere. Orthogonal makes V rows about sqrt(size / V) long.",
-    "stacked": "q, k and v or the gates in one matrix. Orthogonal makes it orthonormal, not each of them.",
+    "stacked": "q, k and v or the gates in one matrix. Orthogonal(blocks=3), or 4 for the gates of an LSTM, "
+    "makes each of them orthonormal.",
     "unknown": "the weight of no layer of torch. Leave it free unless you know its role.",
 }
 
@@ -175,7 +175,7 @@ def suggest(model: nn.Module) -> Suggestions:
     if isinstance(model, Replicas):
         model = model.template
     refuse_replicas(model)
-    remarks = _remarks(model)
+    remarks, turns = _remarks(model), transposed_groups(model)
     rows, vectors, others = [], 0, []
     for parameter, names in named(model).items():
         refuse_sharded(parameter, names[0])
@@ -185,7 +185,8 @@ def suggest(model: nn.Module) -> Suggestions:
         elif len(shape) < 2:
             vectors += 1
         else:
-            rows.append(_suggestion(names[0], shape, whole(parameter), remarks.get(parameter, "unknown")))
+            remark = remarks.get(parameter, "" if parameter in turns else "unknown")
+            rows.append(_suggestion(names[0], shape, whole(parameter), remark, turns.get(parameter, 0)))
     return Suggestions(type(model).__name__, tuple(rows), vectors, tuple(others))
 
 
@@ -209,7 +210,9 @@ def _remarks(model: nn.Module) -> dict[Tensor, str]:
     return remarks
 
 
-def _suggestion(name: str, shape: tuple[int, ...], weight: Tensor, remark: str) -> Suggestion:
+def _suggestion(
+    name: str, shape: tuple[int, ...], weight: Tensor, remark: str, transposed: int
+) -> Suggestion:
     """The row of one weight, or of a stack of them."""
     if weight.is_meta:
         raise ConstraintError(
@@ -218,7 +221,8 @@ def _suggestion(name: str, shape: tuple[int, ...], weight: Tensor, remark: str) 
         )
     if not weight.numel():
         return Suggestion(name, shape, 0.0, None, 0.0, None, remark)
-    entry, row = _sizes(weight.detach().reshape(-1, math.prod(shape[1:])))
+    stack = turned(weight.detach().reshape(-1, *shape), transposed)
+    entry, row = _sizes(stack.flatten(0, 1).flatten(1))
     if not math.isfinite(entry):
         raise ConstraintError(
             f"{label(name, weight.shape)}: holds NaN or Inf, so no radius fits it. Load weights that are "

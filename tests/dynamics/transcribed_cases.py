@@ -13,6 +13,7 @@ from torch import Tensor
 
 import colangevin as cl
 from colangevin.constraints import Constraint
+from colangevin.constraints.slices import Over
 from tests.reference import (
     circle_overdamped,
     circle_underdamped,
@@ -91,25 +92,43 @@ def circle_case(shape: tuple[int, ...], r: float | Tensor, seed: int) -> Case:
     )
 
 
-def sphere_case(shape: tuple[int, ...], r: float | Tensor, slack: bool, seed: int) -> Case:
-    rows, n = shape[0], math.prod(shape[1:])
+def sphere_case(
+    shape: tuple[int, ...],
+    r: float | Tensor,
+    slack: bool,
+    seed: int,
+    over: Over = "rows",
+    transposed: int = 0,
+) -> Case:
+    """Slices along dimension 0 or 1 of a weight, or all of it, as rows. Transposed, 0 and 1 change places."""
+    dim = int(over == "columns") ^ transposed
+    rows = 1 if over == "matrix" else shape[dim]
+    n = math.prod(shape) // rows
+    moved = (shape[dim], *shape[:dim], *shape[dim + 1 :])
     column = r.unsqueeze(1) if isinstance(r, Tensor) else r
+
+    def cut(w: Tensor) -> Tensor:
+        return w.movedim(dim, 0).reshape(rows, n)
+
+    def joined(q: Tensor) -> Tensor:
+        return q.reshape(moved).movedim(0, dim)
+
     weight = normal(torch.Generator().manual_seed(seed), rows, n)
     weight = column * weight / weight.norm(dim=1, keepdim=True) * (0.8 if slack else 1.0)
 
     def start(w: Tensor) -> Variables:
-        q = w.view(rows, n)
+        q = cut(w)
         if slack:
             q = torch.cat((q, torch.sqrt(column**2 - q.square().sum(1, keepdim=True))), dim=1)
         return q, torch.zeros_like(q)
 
     def covector(grad: Tensor) -> Tensor:
-        grad = grad.view(rows, n)
+        grad = cut(grad)
         return torch.cat((grad, grad.new_zeros(rows, 1)), dim=1) if slack else grad
 
     return Case(
-        constraint=cl.Sphere(r, slack=slack),
-        weight=weight.view(shape),
+        constraint=cl.Sphere(r, slack=slack, over=over, transposed=transposed),
+        weight=joined(weight).contiguous(),
         noise_shape=(rows, n + slack),
         start=start,
         shove=lambda x, noise: sphere.project(x[0], noise, column),
@@ -145,7 +164,8 @@ def free_case(shape: tuple[int, ...], seed: int) -> Case:
     )
 
 
-def orthogonal_case(shape: tuple[int, ...], seed: int) -> Case:
+def orthogonal_case(shape: tuple[int, ...], seed: int, c: float = 1.0) -> Case:
+    """W = c Q, with p the momentum of W: the paper's method on Q has the momentum p / c."""
     rows, columns = shape[0], math.prod(shape[1:])
     tall = (max(rows, columns), min(rows, columns))
     Q, _ = torch.linalg.qr(normal(torch.Generator().manual_seed(seed), *tall))
@@ -154,26 +174,34 @@ def orthogonal_case(shape: tuple[int, ...], seed: int) -> Case:
         """From tall to the weight's own orientation, or back."""
         return matrix if rows >= columns else matrix.T
 
+    def configured(matrix: Tensor) -> Tensor:
+        """As the library has it: scaled ones come in blocks, here one."""
+        return natural(matrix) if c == 1 else natural(matrix).unsqueeze(0)
+
     def covector(w: Tensor) -> Tensor:
         return natural(w.reshape(rows, columns))
 
+    def step_a(Q: Tensor, p: Tensor, h: float) -> Variables:
+        Q, P = orthogonal_underdamped.step_a(Q, p / c, h, ITERATIONS)
+        return Q, c * P
+
     return Case(
-        constraint=cl.Orthogonal(),
-        weight=natural(Q).reshape(shape),
+        constraint=cl.Orthogonal(c),
+        weight=c * natural(Q).reshape(shape),
         noise_shape=tall,
-        start=lambda w: (covector(w), torch.zeros(tall, dtype=torch.float64)),
+        start=lambda w: (covector(w) / c, torch.zeros(tall, dtype=torch.float64)),
         shove=lambda x, noise: orthogonal_underdamped.project(x[0], noise),
-        step_a=lambda x, h: orthogonal_underdamped.step_a(*x, h, ITERATIONS),
+        step_a=lambda x, h: step_a(*x, h),
         step_b=lambda x, grad, h: orthogonal_underdamped.step_b(*x, covector(grad), h),
         step_o=lambda x, h, gamma, tau, noise: orthogonal_underdamped.step_o(*x, h, gamma, tau, noise),
         overdamped=lambda x, grad, h, tau, noise: (
-            orthogonal_overdamped.step(x[0], covector(grad), h, tau, noise, ITERATIONS),
+            orthogonal_overdamped.step(x[0], covector(grad) / c, h, tau / c**2, noise, ITERATIONS),
             x[1],
         ),
-        position=lambda x: natural(x[0]),
-        momentum=lambda x: natural(x[1]),
-        kick_noise=lambda x, noise: natural(noise),
-        euler_noise=natural,
+        position=lambda x: configured(x[0]),
+        momentum=lambda x: configured(x[1]),
+        kick_noise=lambda x, noise: configured(noise),
+        euler_noise=configured,
     )
 
 
@@ -238,12 +266,19 @@ CASES = {
     "sphere": sphere_case((3, 4), 1.3, slack=False, seed=3),
     "sphere-slack": sphere_case((3, 4), 1.3, slack=True, seed=4),
     "sphere-conv-radii": sphere_case((4, 2, 3, 3), RADII[::3], slack=True, seed=5),
+    "sphere-columns": sphere_case((4, 2, 3), 1.3, slack=True, seed=13, over="columns"),
+    "sphere-columns-radii": sphere_case((3, 4), RADII[::3], slack=False, seed=14, over="columns"),
+    "sphere-matrix": sphere_case((3, 4), 1.3, slack=False, seed=15, over="matrix"),
+    "sphere-matrix-slack": sphere_case((2, 3, 2), 1.3, slack=True, seed=16, over="matrix"),
+    "sphere-transposed": sphere_case((4, 2, 3), 1.3, slack=True, seed=17, transposed=1),
     "free": free_case((5,), seed=6),
     "orthogonal-tall": orthogonal_case((6, 3), seed=7),
     "orthogonal-square": orthogonal_case((4, 4), seed=8),
     "orthogonal-wide": orthogonal_case((3, 7), seed=9),
     "orthogonal-conv": orthogonal_case((3, 2, 2, 2), seed=10),
     "orthogonal-column": orthogonal_case((4, 1), seed=11),
+    "orthogonal-scaled": orthogonal_case((6, 3), seed=18, c=0.7),
+    "orthogonal-scaled-conv": orthogonal_case((3, 2, 2, 2), seed=19, c=1.4),
     "implicit": implicit_case(ellipsoid_and_plane, False, on_the_ellipsoid()),
     "implicit-slack": implicit_case(row_energy_and_box, True, torch.full((2, 3), 0.4, dtype=torch.float64)),
 }

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import colangevin as cl
-from colangevin.constraints.sphere import Spheres
+from colangevin.constraints.spherical import Spheres
 from colangevin.step import plan
 from tests.fuzz import cases
 from tests.fuzz.cases import Held, Method

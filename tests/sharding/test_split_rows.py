@@ -92,6 +92,14 @@ def test_which_way_rows_go() -> None:
     assert of(fixed, by_rows, by_columns) == "together"
     assert of(fixed, by_rows) == "alone"
     assert of(cl.Sphere(1.0), by_columns) == "owned"
+    for other in (
+        cl.Sphere(1.0, slack=False, over="columns"),
+        cl.Sphere(1.0, slack=False, over="matrix"),
+        cl.Sphere(1.0, slack=False, transposed=1),
+        cl.Orthogonal(0.5),
+        cl.Orthogonal(blocks=2),
+    ):
+        assert of(other, by_columns) == of(other, by_rows) == "owned"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

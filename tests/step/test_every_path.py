@@ -16,7 +16,7 @@ from colangevin.constraints.forms import ElementwiseForm
 from colangevin.constraints.free import Space
 from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.orthogonal import Frames
-from colangevin.constraints.sphere import Balls, Spheres
+from colangevin.constraints.spherical import Balls, Spheres
 from colangevin.step import plan
 from colangevin.step.fused import eligible
 from colangevin.step.native.native import Native
@@ -64,9 +64,11 @@ class DampedFree(cl.Free):
     manifold = DampedSpace
 
 
+START = 0.4 * torch.sin(torch.arange(60, dtype=torch.float64)).view(6, 10)
+
+
 def run(constraint: cl.Constraint, optimizer: str, *, contiguous: bool) -> tuple[Tensor, Any]:
-    start = 0.4 * torch.sin(torch.arange(60, dtype=torch.float64)).view(6, 10)
-    weight = nn.Parameter(start.clone() if contiguous else start.T.contiguous().T)
+    weight = nn.Parameter(START.clone() if contiguous else START.T.contiguous().T)
     opt = OPTIMIZERS[optimizer]([{"params": [weight], "constraint": constraint}])
     for step in range(4):
         weight.grad = torch.cos(step + torch.arange(60, dtype=torch.float64)).view(6, 10)
@@ -95,6 +97,30 @@ def test_what_a_subclass_changes_is_changed_on_every_path(
     overdamped = optimizer == "CoLod"
     if not (overdamped and ours == cl.Circle(1.0)):  # whose overdamped step uses neither metric nor drift
         assert float((one - fast).abs().max()) > 1e-3
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("slack", [True, False])
+def test_a_whole_weight_moves_alike_on_every_path(slack: bool, optimizer: str) -> None:
+    constraint = cl.Sphere(float(START.norm()) * (1.2 if slack else 1.0), slack, over="matrix")
+    fast, opt = run(constraint, optimizer, contiguous=True)
+    assert isinstance(opt._plan.movers[0], Native)
+    plain, opt = run(constraint, optimizer, contiguous=False)
+    assert isinstance(opt._plan.movers[0], Plain)
+    torch.testing.assert_close(fast, plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "constraint",
+    [cl.Sphere(4.0, over="columns"), cl.Sphere(4.0, transposed=1), cl.Sphere(4.0, transposed=2)],
+    ids=str,
+)
+def test_what_does_not_lie_in_order_takes_the_path_that_always_works(
+    constraint: cl.Constraint, optimizer: str
+) -> None:
+    _, opt = run(constraint, optimizer, contiguous=True)
+    assert [type(mover) for mover in opt._plan.movers] == [Plain]
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -136,8 +162,11 @@ class OrthogonalHeir(cl.Orthogonal):
         (cl.Circle(1.0), LouderCircle(1.0)),
         (cl.Free(), DampedFree()),
         (cl.Orthogonal(), OrthogonalHeir()),
+        (cl.Orthogonal(), cl.Orthogonal(1.0, blocks=3)),
+        (cl.Sphere(1.0), cl.Sphere(1.0, over="columns")),
+        (cl.Sphere(1.0, over="matrix"), cl.Sphere(1.0, transposed=1)),
     ],
-    ids=["circle", "free", "orthogonal"],
+    ids=["circle", "free", "orthogonal", "blocks", "columns", "transposed"],
 )
 def test_a_device_takes_forms_alone(
     ours: cl.Constraint, theirs: cl.Constraint, monkeypatch: pytest.MonkeyPatch
@@ -145,7 +174,7 @@ def test_a_device_takes_forms_alone(
     monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
     families = []
     for constraint in (ours, theirs):
-        weight = nn.Parameter(torch.eye(3))
+        weight = nn.Parameter(constraint.init_(0.5 * torch.eye(3), init="nearest"))
         weight.grad = torch.zeros_like(weight)
         optimizer = cl.CoLud(
             [{"params": [weight], "constraint": constraint}], 0.1, friction=1.0, temperature=1.0

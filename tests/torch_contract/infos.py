@@ -35,7 +35,16 @@ from tests.optim_db import OPTIMIZERS, ConstraintCase, OptimizerCase, Problem, b
 __all__ = ["INFOS", "REASONS", "ConstrainedInfo", "TestCase", "each_info", "on_the_cpu"]
 
 CLASSES = (cl.CoLod, cl.CoLud, cl.ConstrainedSGD, cl.ConstrainedAdam, cl.ConstrainedMuon)
-KINDS = ("free", "circle", "sphere-slack", "orthogonal-tall", "implicit", "core-columns")
+KINDS = (
+    "free",
+    "circle",
+    "sphere-slack",
+    "sphere-columns",
+    "orthogonal-tall",
+    "orthogonal-blocks",
+    "implicit",
+    "core-columns",
+)
 
 
 # ---- what is not to be had -------------------------------------------------------------------------
@@ -126,7 +135,7 @@ class ConstrainedInfo(OptimizerInfo):
 
     @property
     def name(self) -> str:
-        return f"{self.optim_cls.__name__}_{type(self.constraint.constraint).__name__}"
+        return f"{self.optim_cls.__name__}_{self.constraint.id.replace('-', '_')}"
 
     def option_sets(self, *, noisy: bool = True) -> Iterator[dict[str, Any]]:
         """The options of each input, with noise or without."""

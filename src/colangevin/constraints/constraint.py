@@ -2,7 +2,7 @@
 
 import dataclasses
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -129,6 +129,43 @@ class Constraint(ABC):
         start(self, weight, "keep", replicas=replicas, name=name)
 
     # ---- what the library calls ------------------------------------------------------------------
+
+    def turned(self, groups: int, shape: Sequence[int]) -> "Constraint":
+        """The same on weights of which dimension 1 counts the outputs, for a constraint that asks for them.
+
+        Args:
+            groups: of the layer.
+            shape: of one weight, (in, out / groups, ...).
+
+        Returns:
+            The constraint.
+        """
+        return self
+
+    def fitted(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> "Constraint":
+        """What holds a weight that is seen for the first time.
+
+        Args:
+            weight: one weight, or a stack of them along dimension 0.
+            replicas: whether `weight` is such a stack.
+            name: what to call it in an error.
+
+        Returns:
+            The constraint; another than this one if it takes numbers from the weight.
+        """
+        return self
+
+    def resumed(self, description: Mapping[str, Any]) -> "Constraint | None":
+        """The constraint that a checkpoint was saved under, if it is this one.
+
+        Args:
+            description: from the checkpoint.
+
+        Returns:
+            The constraint, with the checkpoint's numbers where this one took its own from a weight; None if
+            the checkpoint has another.
+        """
+        return self if same_description(self.describe(), dict(description)) else None
 
     def part(self, shape: Sequence[int], slices: Sequence[slice]) -> "Constraint":
         """What holds a part of a weight, where parts move alone.

@@ -92,6 +92,8 @@ class Manifold(ABC):
     free: bool = False
     #: weights have a size of their own, so that Muon's rate is an angle and does not depend on their shape
     turns: bool = False
+    #: entries of q, if it has as many as the weight, come in the weight's order
+    ordered: bool = True
     #: what of a weight moves without the rest of it; None: nothing smaller than the weight
     independent: Literal["entries", "rows"] | None = None
 
@@ -199,6 +201,11 @@ class Manifold(ABC):
         """The shape of the noise of one overdamped step, for one weight."""
         return self.configuration_shape
 
+    @property
+    def matrix_shape(self) -> tuple[int, int]:
+        """The shape of the matrices that :meth:`steepest` orthogonalises."""
+        return self.shape[0], math.prod(self.shape[1:])
+
     def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:
         """The direction that Muon moves a matrix along, in the coordinates of p; it need not be tangent.
 
@@ -210,7 +217,7 @@ class Manifold(ABC):
         Returns:
             The directions.
         """
-        if math.prod(q.shape[1:]) == math.prod(self.shape):
+        if self.ordered and math.prod(q.shape[1:]) == math.prod(self.shape):
             matrices = self.lengths(q, p).reshape(len(q), self.shape[0], -1)
             return self.white(q, orthogonalised(matrices).reshape(q.shape))
         # slack has no place in the matrix: the projection onto the tangent space moves it

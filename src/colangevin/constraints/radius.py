@@ -69,13 +69,16 @@ class Radius:
             return self.value
         return self.value.expand(tuple(shape))[tuple(slices)]
 
-    def check_range(self, shape: Sequence[int], dtype: torch.dtype, name: str) -> None:
+    def check_range(
+        self, shape: Sequence[int], dtype: torch.dtype, name: str, *, argument: str = "radius"
+    ) -> None:
         """Raise when a radius is beyond the numbers that a weight, or its state, can hold.
 
         Args:
             shape: the weight's.
             dtype: the weight's.
             name: what to call the weight.
+            argument: what to call the radius.
 
         Raises:
             ConstraintError: naming the parameter, the radius and the range.
@@ -83,8 +86,8 @@ class Radius:
         low, high = torch.finfo(state_dtype(dtype)).tiny, torch.finfo(dtype).max
         if not low <= self.smallest <= self.largest <= high:
             raise ConstraintError(
-                f"{label(name, shape)}: radius={self} is out of range for a weight of {dtype}, "
-                f"{low:.4g} to {high:.4g}. Choose a radius in between, or a wider dtype."
+                f"{label(name, shape)}: {argument}={self} is out of range for a weight of {dtype}, "
+                f"{low:.4g} to {high:.4g}. Choose a {argument} in between, or a wider dtype."
             )
 
     def __str__(self) -> str:

@@ -5,15 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["blocks", "normalise", "polar_form", "rows_of", "tangent", "tangent_alone"]
+__all__ = ["blocks", "normalise", "polar_form", "tangent", "tangent_alone"]
 
 _BLOCK = 1 << 18  # entries that a CPU works on at a time
-
-
-def rows_of(weight: Tensor) -> Tensor:
-    """A stack of weights (copies, rows, ...) as (copies, rows, entries of a row)."""
-    rows = weight.shape[1] if weight.dim() > 1 else 1
-    return weight.reshape(weight.shape[0], rows, math.prod(weight.shape[2:]))
 
 
 def blocks(q: Tensor) -> list[slice]:

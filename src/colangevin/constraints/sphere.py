@@ -1,227 +1,33 @@
-r"""Sphere: $\|\mathrm{row}\| \le r$ with slack, $= r$ without."""
+r"""Sphere: $\|\mathrm{row}\| \le r$ with slack, $= r$ without; of rows, columns or the whole weight."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from colangevin.constraints.capabilities import EmbeddedCurvature
 from colangevin.constraints.constraint import Constraint
-from colangevin.constraints.forms import SphereForm
+from colangevin.constraints.description import same_description
 from colangevin.constraints.manifold import Manifold
-from colangevin.constraints.radius import Radius, rounded_up
-from colangevin.constraints.rows import blocks, normalise, polar_form, rows_of, tangent, tangent_alone
-from colangevin.constraints.stacks import per_copy, ratio
+from colangevin.constraints.orientation import check_transposed, check_turns
+from colangevin.constraints.radius import Radius
+from colangevin.constraints.rows import polar_form
+from colangevin.constraints.slices import NOUNS, Over, Slices
+from colangevin.constraints.spherical import Balls, Spheres
 from colangevin.errors import ConstraintError, InfeasibleError, label
 
 __all__ = ["Sphere"]
 
 
-class Spheres(EmbeddedCurvature):
-    """A sphere for every row, which is its configuration."""
-
-    constraint: "Sphere"
-    independent = "rows"
-    turns = True
-
-    @property
-    def form(self) -> SphereForm:
-        return SphereForm(self.constraint.radii, slack=False)
-
-    @property
-    def configuration_shape(self) -> tuple[int, ...]:
-        return self.shape[0] if self.shape else 1, math.prod(self.shape[1:])
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        rows, n = self.configuration_shape
-        return rows * (n - 1)
-
-    @property
-    def smallest_length(self) -> float:
-        return self.constraint.radii.smallest
-
-    def _r(self, like: Tensor, rows: slice = slice(None)) -> float | Tensor:
-        """The radius, of some rows where each has its own."""
-        r = self.constraint.radii.like(like)
-        if not isinstance(r, Tensor):
-            return r
-        r = r.unsqueeze(-1)
-        return r[..., rows, :] if r.dim() > 1 and r.shape[-2] > 1 else r
-
-    # ---- the weight and its rows -----------------------------------------------------------------
-
-    def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
-        rows = rows_of(weight)
-        return self.project(rows, rows)
-
-    def read(self, weight: Tensor) -> Tensor:
-        return rows_of(weight)
-
-    def lower(self, q: Tensor) -> Tensor:
-        return q.reshape(q.shape[0], *self.shape)
-
-    def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return rows_of(grad)
-
-    # ---- moves -----------------------------------------------------------------------------------
-
-    def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        p_new = torch.empty_like(p)
-        for rows in blocks(q):
-            p_new[:, rows] = tangent_alone(q[:, rows] / self._r(q, rows), p[:, rows])
-        return p_new
-
-    def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        q_new, p_new = torch.empty_like(q), torch.empty_like(p)
-        for rows in blocks(q):
-            r = self._r(q, rows)
-            s, u = polar_form(p[:, rows])
-            x = q[:, rows] / r  # of length 1 as u is, unless p = 0
-            phi = (a * (s / r)).clamp_max(torch.finfo(p.dtype).max)
-            cos, sin = phi.cos(), phi.sin()
-            x_new = normalise((cos * x).addcmul_(sin, u), x)
-            q_new[:, rows] = r * x_new
-            p_new[:, rows] = tangent(x_new, (s * cos * u).addcmul_(s * sin, x, value=-1))
-        return q_new, p_new
-
-    def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        q_new = torch.empty_like(q)
-        for rows in blocks(q):
-            r = self._r(q, rows)
-            q_new[:, rows] = r * normalise(q_bar[:, rows], q[:, rows] / r)
-        return q_new
-
-    def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:
-        """Tangent rows whose angles, per unit of time, have the mean 1."""
-        d = self.tangent(q, super().steepest(q, p, orthogonalised))
-        mean = torch.linalg.vector_norm(d, dim=-1, keepdim=True).mean(1, keepdim=True)
-        return self._r(q) * torch.where(mean > 0, d / mean, d)
-
-    def curvature(self, q: Tensor) -> Tensor:
-        return (1 - q.shape[-1]) * q / self._r(q) ** 2
-
-    # ---- feasibility -----------------------------------------------------------------------------
-
-    def _norms(self, weight: Tensor) -> Tensor:
-        """Norms of the rows relative to r, shape (copies, rows)."""
-        rows = rows_of(weight)
-        rows = rows if rows.device.type == "mps" else rows.double()  # which MPS does not have
-        return (rows / self._r(rows)).square().sum(-1).sqrt()
-
-    def _lengths(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Norms of the rows relative to r, and as they are."""
-        relative = self._norms(weight)
-        return relative, (relative.unsqueeze(-1) * self._r(relative)).squeeze(-1)
-
-    def infeasibility(self, weight: Tensor) -> Tensor:
-        return (self._norms(weight) - 1).abs().amax(1)
-
-    def explain(self, weight: Tensor) -> str:
-        _, norms = self._lengths(weight)
-        return (
-            f"row norms lie between {float(norms.min()):.4g} and {float(norms.max()):.4g}, not at "
-            f"radius={self.constraint.radii}. Pass init='nearest' to colangevin.constrain, or to "
-            f"{self.constraint!r}.init_(weight): it rescales the rows."
-        )
-
-    def nearest(self, weight: Tensor, name: str) -> Tensor:
-        norms, rows = self._norms(weight), rows_of(weight)
-        if not bool((norms > 0).all()):
-            bad = int((~(norms > 0)).sum())
-            raise InfeasibleError(
-                f"{label(name, weight.shape[1:])}: {bad} rows have norm 0, so they have no nearest point on "
-                "the sphere. Initialise these rows at random first."
-            )
-        return self.project(rows, rows).reshape(weight.shape)
-
-    def draw(self, weight: Tensor, name: str) -> Tensor:
-        q = torch.stack([copy.new_empty(self.configuration_shape).normal_() for copy in weight])
-        return self.lower(self.project(q, q))
-
-    def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        return ((q / self._r(q)).square().sum(-1) - 1).abs().amax(1)
-
-    def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
-        inner = (q / self._r(q) * p).sum(-1).abs()
-        return ratio(inner, torch.linalg.vector_norm(p, dim=-1)).amax(1)
-
-
-class Balls(Spheres):
-    """The same with slack: the configuration of a row has one more entry, which is not in the weight."""
-
-    hidden = True
-    bounded = True
-    independent = "rows"
-
-    @property
-    def form(self) -> SphereForm:
-        return SphereForm(self.constraint.radii, slack=True)
-
-    @property
-    def configuration_shape(self) -> tuple[int, ...]:
-        rows, n = super().configuration_shape
-        return rows, n + 1
-
-    def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
-        rows = rows_of(weight)
-        norm = self._norms(weight).unsqueeze(-1)
-        xi = self._r(rows) * ((1 - norm).clamp_min(0) * (1 + norm)).sqrt().to(rows.dtype)
-        if near is not None:
-            xi = torch.copysign(xi, near[..., -1:])
-        q = torch.cat((rows, xi), dim=-1)
-        return self.project(q, q)
-
-    def lower(self, q: Tensor) -> Tensor:
-        return super().lower(q[..., :-1])
-
-    def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return torch.nn.functional.pad(rows_of(grad), (0, 1))  # dV/dxi = 0
-
-    def without_slack(self, q: Tensor) -> Tensor:
-        return torch.nn.functional.pad(q[..., :-1], (0, 1))
-
-    def tangent_trace(self, q: Tensor) -> Tensor:
-        return per_copy(q.shape[-1] - 2 + (q / self._r(q))[..., -1].square())
-
-    def infeasibility(self, weight: Tensor) -> Tensor:
-        return (self._norms(weight) - 1).clamp_min(0).amax(1)
-
-    def start_tolerance(self, dtype: torch.dtype) -> float:
-        # a sum of n squares, cascaded as torch's are, rounds 4 n^(1/4) times; here and in the step before
-        rounding = 2 * math.sqrt(math.sqrt(math.prod(self.shape[1:]))) * torch.finfo(dtype).eps
-        return super().start_tolerance(dtype) + rounding
-
-    def explain(self, weight: Tensor) -> str:
-        relative, norms = self._lengths(weight)
-        largest = float(norms.max())
-        return (
-            f"{int((~(relative <= 1)).sum())} rows exceed radius={self.constraint.radii} (largest norm "
-            f"{largest:.4g}). Choose radius >= {rounded_up(largest)}, or pass init='nearest' to "
-            "colangevin.constrain, which shrinks these rows to the radius."
-        )
-
-    def nearest(self, weight: Tensor, name: str) -> Tensor:
-        norms, rows = self._norms(weight), rows_of(weight)
-        rows = torch.where((norms > 1).unsqueeze(-1), self.project(rows, rows), rows)
-        return rows.reshape(weight.shape)
-
-    def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        if weight.dtype == q.dtype:
-            q = torch.cat((rows_of(weight), q[..., -1:]), dim=-1)
-        return super().residual(weight, q)
-
-
 class Sphere(Constraint):
-    r"""Bound or fix the norm of every row of a weight: the weights of one output unit, or one filter.
+    r"""Bound or fix norms in a weight: of every output unit or filter, of every input, or of all of it.
 
     Choose it with slack to limit what each unit can amplify while its weights share the bound as they like,
-    and without slack to fix the norm, as weight normalisation does. A row is a slice along dimension 0,
-    flattened. Its configuration is the row, with its slack $\xi$ as a last entry when there is one, on the
-    sphere of radius r. Everything is closed form:
+    and without slack to fix the norm, as weight normalisation does. `Sphere()` fixes every row's norm to what
+    it is at the start, and `Sphere(over="matrix")` the Frobenius norm of the weight: neither needs weight
+    decay, nor a radius to be found. The configuration of a row is the row, with its slack $\xi$ as a last
+    entry when there is one, on the sphere of radius r. Everything is closed form:
 
     $$
     \Pi_q p = p - \frac{q \cdot p}{r^2} q, \qquad
@@ -234,11 +40,25 @@ class Sphere(Constraint):
 
     Args:
         radius: r, a positive number or a tensor with one entry a row; for replicas, one that broadcasts to
-            (replicas, rows).
-        slack: whether r is a bound (True) or the norm itself (False).
+            (replicas, rows). None takes the norms that the weight has when `constrain` or an optimizer first
+            sees it, and these norms go into checkpoints: a resumed run keeps the first run's. A row of norm 0
+            has none to keep and is an error. A group of an optimizer has one constraint, so that `constrain`
+            makes a group for each such parameter.
+        slack: whether r is a bound (True) or the norm itself (False). Left out, a radius is a bound, and a
+            norm from the start is kept.
+        over: what has a norm. `"rows"`: each slice along dimension 0, flattened, which is what one output
+            unit or filter sees. `"columns"`: each slice along dimension 1, flattened, which is what one input
+            feature or channel feeds; of a convolution's kernel (out, in, height, width) a column has
+            out x height x width entries, as all of them multiply that channel. (In a convolution with groups
+            it is the same channel of each group.) `"matrix"`: the whole weight.
+        transposed: 0 for a weight whose dimension 0 counts the outputs, as in most layers. Otherwise the
+            weight has shape (in, out / transposed, ...), and rows and columns are those of the kernel
+            (out, in / transposed, ...). `constrain` sets it for `nn.ConvTranspose2d` and the like, to their
+            number of groups, and for `Conv1D` of `transformers`, to 1. A group that you write yourself has no
+            module to tell it.
 
     Raises:
-        ConstraintError: when a radius is not positive and finite.
+        ConstraintError: when a radius is not positive and finite, or `over` is none of the three.
 
     Examples:
         >>> cl.Sphere(2.0, slack=False)
@@ -248,46 +68,150 @@ class Sphere(Constraint):
         >>> norms = conv.weight.flatten(1).norm(dim=1)
         >>> torch.allclose(norms, torch.ones(8))
         True
+        >>> model = nn.Linear(64, 32)
+        >>> groups = cl.constrain(model, {nn.Linear: cl.Sphere(over="matrix")})
+        >>> torch.isclose(model.weight.norm(), torch.tensor(groups[0]["constraint"].radius))
+        tensor(True)
     """
 
-    def __init__(self, radius: float | Tensor, slack: bool = True) -> None:
-        self.radii = Radius(radius)
-        self._slack = bool(slack)
+    # of a pickle from before they could be chosen
+    _over: Over = "rows"
+    _transposed = 0
+    _kept = False
+
+    def __init__(
+        self,
+        radius: float | Tensor | None = None,
+        slack: bool | None = None,
+        *,
+        over: Over = "rows",
+        transposed: int = 0,
+    ) -> None:
+        if over not in NOUNS:
+            raise ConstraintError(f"over={over!r}: must be one of {', '.join(map(repr, NOUNS))}.")
+        #: None until the norms of a weight have been taken for them
+        self.radii = None if radius is None else Radius(radius)
+        self._slack = radius is not None if slack is None else bool(slack)
+        self._over = over
+        self._transposed = check_transposed(transposed)
 
     @property
-    def radius(self) -> float | Tensor:
-        """The bound or the norm r."""
-        return self.radii.copy()
+    def radius(self) -> float | Tensor | None:
+        """The bound or the norm r; None while there is no weight to take it from."""
+        return None if self.radii is None else self.radii.copy()
 
     @property
     def slack(self) -> bool:
         """Whether r is a bound rather than the norm."""
         return self._slack
 
+    @property
+    def over(self) -> Over:
+        """What has a norm: rows, columns, or the whole weight."""
+        return self._over
+
+    @property
+    def transposed(self) -> int:
+        """The groups of a weight whose dimension 1 counts the outputs; 0 where dimension 0 does."""
+        return self._transposed
+
+    @property
+    def known_radii(self) -> Radius:
+        """The radii.
+
+        Raises:
+            ConstraintError: while no weight has been seen.
+        """
+        if self.radii is None:
+            raise ConstraintError(
+                f"{self!r}: radius=None stands for the norms of a weight that is still to be seen. Use the "
+                "constraint of a group of colangevin.constrain or of an optimizer, or give a radius."
+            )
+        return self.radii
+
     def __repr__(self) -> str:
-        return f"Sphere(radius={self.radii}, slack={self._slack})"
+        radius = None if self._kept else self.radii
+        over = "" if self._over == "rows" else f", over={self._over!r}"
+        transposed = f", transposed={self._transposed}" if self._transposed else ""
+        return f"Sphere(radius={radius}, slack={self._slack}{over}{transposed})"
 
     def on(self, shape: Sequence[int]) -> Manifold:
         return (Balls if self._slack else Spheres)(self, tuple(shape))
 
-    def describe(self) -> dict[str, Any]:
-        return {"name": "Sphere", "radius": self.radius, "slack": self._slack}
+    def slices(self, shape: Sequence[int]) -> Slices:
+        """How a weight of this shape is cut into what has a norm."""
+        return Slices(tuple(shape), self._over, self._transposed)
 
-    def part(self, shape: Sequence[int], slices: Sequence[slice]) -> "Sphere":
-        if self.radii.uniform:
+    def describe(self) -> dict[str, Any]:
+        # what has its default is left out, as in checkpoints from before it could be chosen
+        chosen = {"over": self._over} if self._over != "rows" else {}
+        turned = {"transposed": self._transposed} if self._transposed else {}
+        kept = {"kept": True} if self._kept else {}
+        return {"name": "Sphere", "radius": self.radius, "slack": self._slack, **chosen, **turned, **kept}
+
+    def turned(self, groups: int, shape: Sequence[int]) -> "Sphere":
+        if self._transposed or self._over == "matrix":
             return self
         made = copy(self)
-        made.radii = Radius(self.radii.part(shape[:1] or (1,), slices[:1]))
+        made._transposed = groups
+        return made
+
+    def fitted(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> "Sphere":
+        if self.radii is not None:
+            return self
+        if not weight.numel():
+            return self._keeping(1.0)  # of nothing any norm will do
+        stack = self.stacked(weight, replicas, name)
+        wide = stack if stack.device.type == "mps" else stack.double()  # which MPS does not have
+        # relative to the largest entry no square overflows or underflows
+        norms = polar_form(self.slices(stack.shape[1:]).of(wide))[0].squeeze(-1)
+        if not bool(((norms > 0) & norms.isfinite()).all()):
+            bad, nouns = int((~((norms > 0) & norms.isfinite())).sum()), NOUNS[self._over][1]
+            raise InfeasibleError(
+                f"{label(name, weight.shape)}: {bad} {nouns} have norm 0, NaN or Inf, which {self!r} cannot "
+                f"keep. Initialise these {nouns} at random first, or give a radius."
+            )
+        # rounded as the steps will read them: processors that sum in another order agree on them
+        return self._keeping((norms if replicas else norms[0]).to(stack.dtype))
+
+    def resumed(self, description: Mapping[str, Any]) -> Constraint | None:
+        if not (self._kept and description.get("kept")):
+            return super().resumed(description)
+        made = self._keeping(description["radius"])
+        alike = made.known_radii.shape == self.known_radii.shape
+        return made if alike and same_description(made.describe(), dict(description)) else None
+
+    def _keeping(self, radius: float | Tensor) -> "Sphere":
+        """The same with norms that were measured."""
+        made = copy(self)
+        # one norm is a number, which prints and compares more simply than a tensor
+        single = isinstance(radius, Tensor) and radius.numel() == 1
+        made.radii = Radius(float(radius) if single else radius)
+        made._kept = True
+        return made
+
+    def part(self, shape: Sequence[int], slices: Sequence[slice]) -> "Sphere":
+        if self.known_radii.uniform:
+            return self
+        made = copy(self)
+        made.radii = Radius(self.known_radii.part(shape[:1] or (1,), slices[:1]))
         return made
 
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
-        rows = shape[0] if shape else 1
-        if not self.radii.broadcasts_to((copies, rows)):
+        check_turns(self._transposed, shape, name)
+        if self._over == "columns" and len(shape) < 2:
+            raise ConstraintError(
+                f"{label(name, shape)}: over='columns' needs a weight with at least 2 dimensions, this one "
+                f"has {len(shape)}. Leave it free, or use over='rows' or over='matrix'."
+            )
+        count, nouns = self.slices(shape).count, NOUNS[self._over][1]
+        if self.radii is not None and not self.radii.broadcasts_to((copies, count)):
             replicas = f", or one of shape ({copies}, 1) for one a replica" if copies > 1 else ""
             raise ConstraintError(
                 f"{label(name, shape)}: radius of shape {self.radii.shape} does not fit "
-                f"{rows} rows; give a number, or a tensor of shape ({rows},){replicas}."
+                f"{count} {nouns}; give a number, or a tensor of shape ({count},){replicas}."
             )
 
     def check_range(self, shape: Sequence[int], dtype: torch.dtype, name: str = "weight") -> None:
-        self.radii.check_range(shape, dtype, name)
+        if self.radii is not None:
+            self.radii.check_range(shape, dtype, name)

@@ -179,7 +179,7 @@ class Muon(Preconditioned):
         """What lr is multiplied by for a weight of this shape; 1 where lr is an angle."""
         if manifold.turns:
             return 1.0
-        rows, columns = manifold.shape[0], math.prod(manifold.shape[1:])
+        rows, columns = manifold.matrix_shape
         if self.adjust == "match_rms_adamw":
             return 0.2 * math.sqrt(max(rows, columns))
         return math.sqrt(max(1, rows / columns))

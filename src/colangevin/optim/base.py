@@ -25,6 +25,7 @@ from colangevin.optim.checks import (
     own_options,
     warn_at_rest,
 )
+from colangevin.optim.fitting import fitted
 from colangevin.optim.given_names import taken_names
 from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
@@ -50,9 +51,8 @@ class ConstrainedOptimizer(Optimizer):
     """Constrained Langevin dynamics as a `torch.optim.Optimizer`.
 
     Subclasses say what the options of a group mean, in `_dynamics`; everything else is here. The state of a
-    parameter is its `step` count, its moments (a `momentum`, unless overdamped, and Adam's `second_moment`)
-    and its `position` (only where the weight alone does not determine it). All but the count are in the
-    coordinates of the constraint.
+    parameter is its `step` count and, in the coordinates of the constraint, its moments (a `momentum`, Adam's
+    `second_moment`) and its `position`, where the weight alone does not determine it.
     """
 
     #: options of a group that its dynamics depends on
@@ -129,6 +129,7 @@ class ConstrainedOptimizer(Optimizer):
     def _check_group(self, index: int) -> None:
         group, where = self.param_groups[index], f"param_groups[{index}]"
         self._check_options(group, where)
+        group["constraint"] = fitted(group, self._names(index), where)
         for parameter, name in zip(group["params"], self._names(index), strict=True):
             check_parameter(parameter, group["constraint"], name, group["replicas"], where)
             if not largest(group["temperature"]):
@@ -380,7 +381,7 @@ class ConstrainedOptimizer(Optimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle, a deep copy or a state dict."""
         loaded = self.__dict__.get("_loading")
-        constraints = [group["constraint"] for group in self.param_groups] if loaded else []
+        constraints = checkpoint.constraints_of(loaded, self.param_groups) if loaded else []
         super().__setstate__(state)
         self.__dict__.setdefault("_given_names", {})  # which a pickle of 0.2.0 does not have
         for group in self.param_groups:

@@ -8,14 +8,21 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import Constraint, Manifold
-from colangevin.constraints.description import same_description
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
 from colangevin.sharded import everywhere, part, spread
 from colangevin.step.entry import STATE, state_shape
 
-__all__ = ["NOISE_BEFORE", "check_form", "check_groups", "check_states", "pack", "restore_precision"]
+__all__ = [
+    "NOISE_BEFORE",
+    "check_form",
+    "check_groups",
+    "check_states",
+    "constraints_of",
+    "pack",
+    "restore_precision",
+]
 
 #: the option ``noise_by`` of groups that were saved before they had it
 NOISE_BEFORE = "index"
@@ -85,9 +92,11 @@ def check_groups(
             "param_names": group.get("param_names"),
             **saved,
             "params": group["params"],
-            "constraint": group["constraint"],
+            "constraint": constraint,
         }
-        for saved, group in zip(saved_groups, groups, strict=True)
+        for saved, group, constraint in zip(
+            saved_groups, groups, constraints_of(state_dict, groups), strict=True
+        )
     ]
 
 
@@ -115,15 +124,27 @@ def _check_group(
             f"state dict: group {number} has replicas={saved['replicas']!r}, the optimizer's "
             f"{group['replicas']}. Build the optimizer as the saved one was built, then load."
         )
-    ours, theirs = group["constraint"].describe(), saved["constraint"]
-    if isinstance(theirs, Constraint):  # ZeroRedundancyOptimizer saves options as they are
-        theirs = theirs.describe()
-    if group["params"] and not same_description(ours, dict(theirs)):
+    if group["params"] and group["constraint"].resumed(_description(saved)) is None:
+        theirs, ours = _words(_description(saved)), _words(group["constraint"].describe())
         raise ConstraintError(
-            f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {_words(theirs)}, "
-            f"the optimizer holds it under {_words(ours)}. Use the same constraint, or start with a fresh "
+            f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {theirs}, "
+            f"the optimizer holds it under {ours}. Use the same constraint, or start with a fresh "
             "optimizer."
         )
+
+
+def constraints_of(state_dict: Mapping[str, Any], groups: Sequence[dict[str, Any]]) -> list[Constraint]:
+    """The constraints of groups once a state dict is loaded: norms that were measured are the saved ones."""
+    pairs = zip(groups, state_dict["param_groups"], strict=True)
+    # a group without parameters keeps its own
+    return [group["constraint"].resumed(_description(saved)) or group["constraint"] for group, saved in pairs]
+
+
+def _description(saved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The constraint of a saved group in plain values."""
+    theirs = saved["constraint"]
+    # ZeroRedundancyOptimizer saves options as they are
+    return theirs.describe() if isinstance(theirs, Constraint) else theirs
 
 
 def check_states(

@@ -17,6 +17,7 @@ from colangevin.errors import ConstraintError
 from colangevin.optim.checks import warn_at_rest
 from colangevin.optim.groups import Groups
 from colangevin.optim.names import named
+from colangevin.optim.outputs import transposed_groups
 from colangevin.optim.stacked_module import StackedModule
 from colangevin.sharded import write_
 
@@ -34,6 +35,10 @@ def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> Groups:
     There is one group for each constraint and one for the rest. The first rule that fits a parameter wins. A
     parameter that no rule fits is free. The groups print as a table of what is held and what is free, so that
     a weight which a rule has missed is seen.
+
+    What a constraint calls rows are the output units of a layer, also of `nn.ConvTranspose2d` and the like
+    and of `Conv1D` in `transformers`, whose weights count outputs along dimension 1. A `Sphere` without a
+    radius takes the norms of its weight, so that each such parameter has a group of its own.
 
     Args:
         model: any module. Names are those of the module itself: what `torch.compile`,
@@ -113,10 +118,15 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> Groups:
             )
         for parameter in fitting:
             chosen.setdefault(parameter, constraint or Free())
+    turns = transposed_groups(model)
     groups: dict[Constraint, list[tuple[str, Tensor]]] = {}
     for parameter, aliases in names.items():
         constraint = chosen.get(parameter, Free())
+        if parameter in turns:
+            shape = parameter.shape[1:] if replicas else parameter.shape
+            constraint = constraint.turned(turns[parameter], shape)
         constraint.check_stack(parameter.shape, bool(replicas), aliases[0])
+        constraint = constraint.fitted(parameter, replicas=bool(replicas), name=aliases[0])
         groups.setdefault(constraint, []).append((aliases[0], parameter))
     copies = {"replicas": replicas} if replicas else {}
     return Groups({"params": members, "constraint": each, **copies} for each, members in groups.items())

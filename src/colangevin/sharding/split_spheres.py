@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import Constraint
-from colangevin.constraints.rows import rows_of
-from colangevin.constraints.sphere import Spheres
+from colangevin.constraints.spherical import Spheres
 from colangevin.sharding.split import Split
 
 __all__ = ["SplitSpheres"]
@@ -50,7 +49,7 @@ class SplitSpheres(Spheres):
         return (peak * norm).to(rows.dtype), direction.to(rows.dtype)
 
     def _norms(self, weight: Tensor) -> Tensor:
-        rows = rows_of(weight).double()
+        rows = self.slices.of(weight).double()
         return self._sums((rows / self._r(rows)).square())[0].squeeze(-1).sqrt()
 
     # ---- moves -----------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def part_of(manifold: Manifold, region: Region, split: Split) -> Manifold:
 def _sums_suffice(layout: Layout, manifold: Manifold) -> bool:
     """Whether the parts can be stepped by sums, and that sends less than sending the weight."""
     if isinstance(manifold.form, SphereForm):
-        return not manifold.form.slack
+        return manifold.independent == "rows" and not manifold.form.slack
     if not isinstance(manifold.form, OrthogonalForm):
         return False
     rows, columns = manifold.configuration_shape

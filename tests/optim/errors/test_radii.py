@@ -16,7 +16,6 @@ RADII = (
     (math.nan, "radius=nan: must be positive and finite."),
     (math.inf, "radius=inf: must be positive and finite."),
     ("0.5", "radius='0.5': must be a positive number or a tensor of positive numbers."),
-    (None, "radius=None: must be a positive number"),
     (True, "radius=True: must be a positive number"),
     (torch.tensor([1.0, 0.0]), "radius: a tensor of shape (2,) with smallest entry 0.0; every radius must"),
     (torch.tensor([1.0, math.nan]), "radius: a tensor of shape (2,) with smallest entry nan; every radius"),
@@ -24,6 +23,11 @@ RADII = (
     (torch.tensor(-1.0), "every radius must be positive and finite."),
     (torch.tensor([]), "radius: a tensor of shape (0,)"),
 )
+
+
+def test_a_circle_has_no_radius_of_its_own() -> None:
+    with pytest.raises(cl.ConstraintError, match="radius=None: must be a positive number"):
+        cl.Circle(None)
 
 
 @pytest.mark.parametrize("kind", [cl.Circle, cl.Sphere])
