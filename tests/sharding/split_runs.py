@@ -110,3 +110,9 @@ def long_side(shape: Sequence[int]) -> list[Placement]:
     """Cut along the long side."""
     columns = torch.Size(shape[1:]).numel()
     return [Shard(0) if shape[0] > columns else Shard(1)]
+
+
+def rows(shape: Sequence[int], radius: float | Tensor, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """A weight whose rows have their radius for length."""
+    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    return [cl.Sphere(radius, slack=False).init_(drawn)]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
@@ -13,17 +12,14 @@ import colangevin as cl
 from colangevin.sharding import traffic
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.ways import way
-from tests.sharding.simulated import outcomes_of, simulate
+from tests.sharding.counted import Counted
+from tests.sharding.simulated import outcomes_of
 from tests.sharding.split_runs import OPTIMIZERS, Run, assert_near, frames, long_side
 
 # Units of rounding of the largest entry by which weights and states may differ after three steps.
 ULPS = 16.0
 # The same where the polar factor is taken, of matrices whose condition multiplies the rounding.
 ULPS_OF_POLAR = 256.0
-
-
-def ways(optimizer: Any) -> set[str]:
-    return {sharded.way for sharded in optimizer._roster.sharded.parameters}
 
 
 # 40 and 41 rows: even parts, uneven ones, and on 8 ranks with 42 columns an empty one
@@ -179,68 +175,19 @@ def test_which_way_a_weight_goes() -> None:
     assert of((3, 40, 4, 4), (columns, (2, 1)), (2, 2)) == "owned"
 
 
-class Counted:
-    """Bytes that each rank puts into collectives."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.summed: dict[int, int] = {}
-        self.sent: dict[int, int] = {}
-        reduce, exchange = dist.all_reduce, dist.all_to_all_single
-
-        def all_reduce(tensor: Tensor, *arguments: Any, **options: Any) -> Any:
-            if tensor.dtype != torch.int64:  # what all ranks agree on, once for all parameters
-                self._add(self.summed, tensor.numel() * tensor.element_size())
-            return reduce(tensor, *arguments, **options)
-
-        def all_to_all_single(
-            received: Any, buffer: Any, sizes: Any, sent: Any, group: Any, async_op: bool
-        ) -> Any:
-            self._add(self.sent, sum(sent) - sent[dist.get_rank(group)])
-            return exchange(received, buffer, sizes, sent, group=group, async_op=async_op)
-
-        monkeypatch.setattr(dist, "all_reduce", all_reduce)
-        monkeypatch.setattr(dist, "all_to_all_single", all_to_all_single)
-
-    @staticmethod
-    def _add(totals: dict[int, int], count: int) -> None:
-        totals[dist.get_rank()] = totals.get(dist.get_rank(), 0) + count
-
-    def of_a_step(self, run: Run, ranks: int, placement: Shard) -> set[str]:
-        """Count the third step, and say which way it went."""
-
-        def steps(rank: int) -> set[str]:
-            mesh = init_device_mesh("cpu", (ranks,))
-            optimizer, parameters = run.begun(lambda tensor: distribute_tensor(tensor, mesh, [placement]))
-            for _ in range(3):
-                for parameter in parameters:
-                    parameter.grad = DTensor.from_local(
-                        torch.full_like(parameter._local_tensor, 0.01),
-                        mesh,
-                        [placement],
-                        shape=parameter.shape,
-                        stride=parameter.stride(),
-                        run_check=False,
-                    )
-                self.summed[rank] = self.sent[rank] = 0
-                optimizer.step()
-            return ways(optimizer)
-
-        return set.union(*simulate(steps, ranks))
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("optimizer", ["CoLod", "CoLud", "ConstrainedSGD"])
 def test_the_bytes_of_sums_are_those_of_the_table(
     optimizer: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted, weights = Counted(monkeypatch), frames((41, 3), dtype)
-    assert counted.of_a_step(Run(optimizer, weights), 4, Shard(0)) == {"together"}
+    assert counted.of_a_step(Run(optimizer, weights), [Shard(0)], (4,)) == {"together"}
     manifold = cl.Orthogonal().on((41, 3))
     options = {"momentum": optimizer != "CoLod", "noisy": optimizer != "ConstrainedSGD"}
-    expected = traffic.summed_bytes(manifold, dtype, **options)
+    layout = Layout((41, 3), (4,), ((0, 1),))
+    expected = traffic.summed_bytes(manifold, layout, dtype, **options)
     assert set(counted.summed.values()) == {expected}
     assert set(counted.sent.values()) == {0}
-    layout = Layout((41, 3), (4,), ((0, 1),))
     assert traffic.together(manifold, layout, dtype, **options) == 1.5 * expected
 
 
@@ -250,7 +197,7 @@ def test_the_bytes_of_an_exchange_are_those_of_the_table(
     optimizer: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted, weights = Counted(monkeypatch), frames((7, 5), dtype)
-    assert counted.of_a_step(Run(optimizer, weights), 4, Shard(0)) == {"owned"}
+    assert counted.of_a_step(Run(optimizer, weights), [Shard(0)], (4,)) == {"owned"}
     layout = Layout((7, 5), (4,), ((0, 1),))
     expected = traffic.owned(cl.Orthogonal().on((7, 5)), layout, dtype, momentum=optimizer != "CoLod")
     assert sum(counted.sent.values()) / 4 == expected

@@ -1,6 +1,6 @@
 """One step of constrained underdamped Langevin dynamics (Eq. 12)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from colangevin.dynamics.letters import drift, kick, kick_drift, ornstein_uhlenb
 from colangevin.dynamics.rates import Rates, Scalar, largest
 from colangevin.dynamics.splitting import Splitting
 
-__all__ = ["Move", "Underdamped", "follow"]
+__all__ = ["Move", "Underdamped", "follow", "longest"]
 
 #: a letter, its time (or O's decay), and O's noise scale
 Move = tuple[str, Scalar, Scalar]
@@ -104,3 +104,9 @@ def follow(
         else:
             p = ornstein_uhlenbeck(manifold, q, p, number, scale, next(draws, None))
     return q, p
+
+
+def longest(dynamics: Iterable[object]) -> str:
+    """The splitting that needs the most gradients, in its letters."""
+    splittings = [each.splitting for each in dynamics if isinstance(each, Underdamped)]
+    return max(splittings, key=lambda splitting: len(splitting.segments)).text

@@ -12,10 +12,19 @@ from torch.optim import Optimizer
 from colangevin.constraints import Free, solves
 from colangevin.dynamics import Dynamics, Underdamped
 from colangevin.dynamics.rates import largest
+from colangevin.dynamics.underdamped import longest
 from colangevin.errors import SplittingError
 from colangevin.independence import independent
 from colangevin.optim import checkpoint
-from colangevin.optim.checks import check_noise, check_parameter, check_shared, number, own, warn_at_rest
+from colangevin.optim.checks import (
+    check_noise,
+    check_parameter,
+    check_shared,
+    identical,
+    number,
+    own_options,
+    warn_at_rest,
+)
 from colangevin.optim.given_names import taken_names
 from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
@@ -33,8 +42,6 @@ __all__ = ["ConstrainedOptimizer", "Params"]
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
 Closure = Callable[[], Any]
 
-#: what of a group is no option
-_LISTS = ("params", "param_names")
 #: options that every optimizer has
 _SHARED = ("constraint", "replicas", "first_replica", "seed", "maximize", "weight_decay")
 
@@ -105,7 +112,7 @@ class ConstrainedOptimizer(Optimizer):
         super().add_param_group(param_group)
         added = self.param_groups[-1]
         added.setdefault("noise_by", "name" if "param_names" in added else "index")
-        _own(added)
+        own_options(added)
         self._plan, self._known_options = None, []
         try:
             self._given_names |= taken_names(added)
@@ -114,7 +121,9 @@ class ConstrainedOptimizer(Optimizer):
             self.param_groups.pop()
             raise
         if any(map(is_sharded, self._parameters())):
-            self._begin_states()
+            from colangevin.sharding.states import begin_states  # imports the modules of DTensors
+
+            begin_states(self)
 
     def _check_group(self, index: int) -> None:
         group, where = self.param_groups[index], f"param_groups[{index}]"
@@ -123,16 +132,6 @@ class ConstrainedOptimizer(Optimizer):
             check_parameter(parameter, group["constraint"], name, group["replicas"], where)
             if not largest(group["temperature"]):
                 warn_at_rest(group["constraint"], parameter, name, group["replicas"])
-
-    def _begin_states(self) -> None:
-        """Make the state of every parameter before the first step: checkpoints of several ranks need it."""
-        from colangevin.sharding.states import begun  # imports the modules of DTensors
-
-        for index, group in enumerate(self.param_groups):
-            momentum = self._dynamics(group, f"param_groups[{index}]").momentum
-            for parameter in group["params"]:
-                if parameter.requires_grad and parameter not in self.state:
-                    self.state[parameter] = begun(parameter, group["constraint"], momentum=momentum)
 
     def _check_options(self, group: dict[str, Any], where: str) -> None:
         """Raise unless every option of a group is one: for a group to be added or to be loaded."""
@@ -190,7 +189,7 @@ class ConstrainedOptimizer(Optimizer):
         try:
             self._segment(dynamics, 0)
             for segment in range(1, segments):
-                gradient_again(closure, self._parameters(), _longest(dynamics))
+                gradient_again(closure, self._parameters(), longest(dynamics))
                 self._segment(dynamics, segment)
         except BaseException:
             before.restore()
@@ -214,7 +213,7 @@ class ConstrainedOptimizer(Optimizer):
         for index, (group, values) in enumerate(zip(self.param_groups, options, strict=True)):
             where = f"param_groups[{index}]"
             number(group, "weight_decay", where=where)
-            twins = (k for k in range(index) if _identical(options[k], values))
+            twins = (k for k in range(index) if identical(options[k], values))
             twin = next(twins, None)
             dynamics.append(self._checked_dynamics(group, where) if twin is None else dynamics[twin])
         # what lies in a tensor may change without its being replaced
@@ -385,7 +384,7 @@ class ConstrainedOptimizer(Optimizer):
         self.__dict__.setdefault("_given_names", {})  # which a pickle of 0.2.0 does not have
         for group in self.param_groups:
             group.setdefault("noise_by", checkpoint.NOISE_BEFORE)
-            _own(group)
+            own_options(group)
         for group, constraint in zip(self.param_groups, constraints, strict=bool(loaded)):
             group["constraint"] = constraint
         if loaded is not None:
@@ -394,25 +393,6 @@ class ConstrainedOptimizer(Optimizer):
         self._forget()
 
 
-def _own(group: dict[str, Any]) -> None:
-    """Give a group options of its own."""
-    group.update({key: own(value) for key, value in group.items() if key not in _LISTS})
-
-
 def _same(one: list[Any], other: list[Any]) -> bool:
     """Whether two lists hold the same objects; lists that hold None or nothing do not count."""
     return bool(one) and len(one) == len(other) and None not in one and all(map(operator.is_, one, other))
-
-
-def _identical(one: list[Any], other: list[Any]) -> bool:
-    """Whether options are the same, without reading numbers that lie on a device."""
-    return all(
-        a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor) or a != b)
-        for a, b in zip(one, other, strict=True)
-    )
-
-
-def _longest(dynamics: list[Dynamics]) -> str:
-    """The splitting that needs the most gradients, in its letters."""
-    splittings = [each.splitting for each in dynamics if isinstance(each, Underdamped)]
-    return max(splittings, key=lambda splitting: len(splitting.segments)).text

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,11 +17,24 @@ from colangevin.errors import ConstraintError, label
 from colangevin.optim.per_replica import PerReplica
 from colangevin.sharded import is_sharded, refuse_sharded, whole
 
-__all__ = ["check_noise", "check_parameter", "check_shared", "number", "own", "warn_at_rest"]
+__all__ = [
+    "check_noise",
+    "check_parameter",
+    "check_shared",
+    "identical",
+    "number",
+    "own",
+    "own_options",
+    "warn_at_rest",
+]
 
 
 # The numbers of a step are float32 where the weights are, so none may be larger than this.
 _LARGEST = torch.finfo(torch.float32).max
+
+
+#: what of a group is no option
+_LISTS = ("params", "param_names")
 
 
 def own(value: Any) -> Any:
@@ -32,6 +45,19 @@ def own(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
+
+
+def own_options(group: dict[str, Any]) -> None:
+    """Give a group options of its own."""
+    group.update({key: own(value) for key, value in group.items() if key not in _LISTS})
+
+
+def identical(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether options are the same, without reading numbers that lie on a device."""
+    return all(
+        a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor) or a != b)
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def check_shared(group: Mapping[str, Any], where: str) -> None:

@@ -64,7 +64,17 @@ class Roster:
             for group in groups
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
-        forms = list(map(_form, parameters))
+        # shape, strides, dtype and device of each parameter, and of a DTensor the part that this process has
+        forms: list[tuple[object, ...]] = [
+            (
+                each.shape,
+                each.stride() if each.layout is torch.strided else None,
+                each.dtype,
+                each.device,
+                id(getattr(each, "_local_tensor", None)),
+            )
+            for each in parameters
+        ]
         same = known == self._groups and forms == self._forms
         if same and all(map(operator.is_, self._parameters, parameters)):
             return self._entries
@@ -94,15 +104,6 @@ class Roster:
         self._entries = [*plain, *(self.sharded.entries if self.sharded else [])]
         self._parameters, self._groups, self._forms = parameters, known, forms
         return self._entries
-
-
-def _form(parameter: Tensor) -> tuple[object, ...]:
-    """Shape, strides, dtype and device of a parameter; of a DTensor also where its part lies."""
-    strides = parameter.stride() if parameter.layout is torch.strided else None
-    form = parameter.shape, strides, parameter.dtype, parameter.device
-    if not is_sharded(parameter):
-        return form
-    return *form, parameter.device_mesh, parameter.placements, id(parameter._local_tensor)
 
 
 # The modules of DTensors are imported where there is one: they take as long to import as all of this library.

@@ -43,7 +43,7 @@ class ShardedStep:
         self._exchanged: dict[Peers, list[ShardedParameter]] = {}
         for sharded in self.parameters:
             if sharded.way == "together":
-                sharded.peers = peers(sharded.parameter.device_mesh, summed(sharded.layout))
+                sharded.peers = peers(sharded.parameter.device_mesh, summed(sharded.layout, sharded.manifold))
             elif sharded.way == "owned":
                 sharded.peers = peers(sharded.parameter.device_mesh, sharded.layout.cutting)
                 self._exchanged.setdefault(sharded.peers, []).append(sharded)
@@ -104,8 +104,8 @@ class ShardedStep:
             elif sharded.entry is not None:
                 sharded.entry.grad = None
         for sharded, each in zip(together, edited, strict=True):
-            if each and sharded in self._active:
-                assert isinstance(sharded.entry, TogetherEntry)
+            assert isinstance(sharded.entry, TogetherEntry)
+            if each and sharded.entry.moves and sharded in self._active:
                 sharded.entry.examine()
         waits = [self._collect(theirs, states) for theirs in self._exchanged]
         for wait in waits:

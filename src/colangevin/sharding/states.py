@@ -4,7 +4,7 @@ A checkpoint of many ranks needs the same keys on every rank, also where a rank 
 parameter.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,23 @@ from colangevin.sharded import whole
 from colangevin.sharding.layout import Layout, layout_of
 from colangevin.step.entry import state_shape
 
-__all__ = ["begun", "like", "wrapped"]
+if TYPE_CHECKING:
+    from colangevin.optim.base import ConstrainedOptimizer
+
+__all__ = ["begin_states", "begun", "like", "wrapped"]
+
+
+def begin_states(optimizer: "ConstrainedOptimizer") -> None:
+    """Make the state of every parameter of an optimizer, unless it has one.
+
+    Args:
+        optimizer: has a sharded parameter.
+    """
+    for number, group in enumerate(optimizer.param_groups):
+        momentum = optimizer._dynamics(group, f"param_groups[{number}]").momentum
+        for parameter in group["params"]:
+            if parameter.requires_grad and parameter not in optimizer.state:
+                optimizer.state[parameter] = begun(parameter, group["constraint"], momentum=momentum)
 
 
 @torch.no_grad()

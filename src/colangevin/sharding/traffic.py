@@ -12,9 +12,11 @@ import torch
 
 from colangevin.constraints import Manifold
 from colangevin.constraints.dtypes import state_dtype
+from colangevin.constraints.forms import OrthogonalForm
 from colangevin.sharding.exchange import padded
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.region import Region
+from colangevin.sharding.ways import summed
 from colangevin.step.entry import state_shape
 
 __all__ = ["owned", "summed_bytes", "together"]
@@ -39,22 +41,32 @@ def together(
     Returns:
         The bytes.
     """
-    ranks = math.prod(layout.mesh[d] for d in layout.cutting)
-    return 2 * (ranks - 1) / ranks * summed_bytes(manifold, dtype, momentum=momentum, noisy=noisy)
+    ranks = math.prod(layout.mesh[d] for d in summed(layout, manifold))
+    return 2 * (ranks - 1) / ranks * summed_bytes(manifold, layout, dtype, momentum=momentum, noisy=noisy)
 
 
-def summed_bytes(manifold: Manifold, dtype: torch.dtype, *, momentum: bool, noisy: bool = False) -> int:
+def summed_bytes(
+    manifold: Manifold, layout: Layout, dtype: torch.dtype, *, momentum: bool, noisy: bool = False
+) -> float:
     """How many bytes go into the sums over the parts of a weight.
 
     Args:
         manifold: of the whole weight.
+        layout: of the weight.
         dtype: of the weight.
         momentum: whether steps have one.
         noisy: whether there is noise.
 
     Returns:
-        The bytes, on each process.
+        The bytes of a process.
     """
+    if not isinstance(manifold.form, OrthogonalForm):
+        rows = manifold.configuration_shape[0]
+        others = set(layout.cutting) - set(summed(layout, manifold))
+        peak = dtype == torch.float64  # which scales rows first
+        # the sums of a projection onto the sphere; or those of a drift, and of the projections of a momentum
+        numbers = 1 + peak + (2 + (2 + peak) * (1 + noisy)) * momentum
+        return numbers * _FLOAT64 * rows / math.prod(layout.mesh[d] for d in others)
     s = min(manifold.configuration_shape)
     square = s * s * state_dtype(dtype).itemsize
     if not momentum:  # the two products of a projection; whether it converged and its result may be trusted

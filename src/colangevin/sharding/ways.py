@@ -9,11 +9,12 @@ import math
 from typing import Literal
 
 from colangevin.constraints import Manifold
-from colangevin.constraints.forms import OrthogonalForm
+from colangevin.constraints.forms import OrthogonalForm, SphereForm
 from colangevin.sharding.layout import Layout
 from colangevin.sharding.region import Region
 from colangevin.sharding.split import Split
 from colangevin.sharding.split_frames import SplitFrames
+from colangevin.sharding.split_spheres import SplitSpheres
 
 __all__ = ["Way", "part_of", "summed", "way"]
 
@@ -44,9 +45,12 @@ def way(layout: Layout, manifold: Manifold) -> Way:
     return "together" if _sums_suffice(layout, manifold) and layout.windowed else "owned"
 
 
-def summed(layout: Layout) -> tuple[int, ...]:
-    """The dimensions of the mesh over which the parts of a weight that move together are summed."""
-    return layout.cutting
+def summed(layout: Layout, manifold: Manifold) -> tuple[int, ...]:
+    """The dimensions of the mesh whose processes take sums, where the parts of a weight move together."""
+    if isinstance(manifold.form, OrthogonalForm):
+        return layout.cutting
+    # rows move alone: those that have other rows have nothing to do with it
+    return tuple(d for d in layout.cutting if (cut := layout.cuts[d]) is not None and cut[0] > 0)
 
 
 def part_of(manifold: Manifold, region: Region, split: Split) -> Manifold:
@@ -60,11 +64,18 @@ def part_of(manifold: Manifold, region: Region, split: Split) -> Manifold:
     Returns:
         The manifold.
     """
-    return SplitFrames(manifold.constraint, region.shape, split)
+    constraint = manifold.constraint
+    if isinstance(manifold.form, OrthogonalForm):
+        return SplitFrames(constraint, region.shape, split)
+    if region.shape[0]:
+        constraint = constraint.part(region.whole, region.slices)
+    return SplitSpheres(constraint, region.shape, split)
 
 
 def _sums_suffice(layout: Layout, manifold: Manifold) -> bool:
     """Whether the parts can be stepped by sums, and that sends less than sending the weight."""
+    if isinstance(manifold.form, SphereForm):
+        return not manifold.form.slack
     if not isinstance(manifold.form, OrthogonalForm):
         return False
     rows, columns = manifold.configuration_shape
