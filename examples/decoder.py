@@ -1,6 +1,7 @@
 """A small decoder of text, byte by byte, for the scripts on several devices: model, constraints and data."""
 
 import argparse
+import gc
 import os
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -12,7 +13,7 @@ from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attentio
 
 import colangevin as cl
 
-__all__ = ["Decoder", "begin", "loss_of", "make_optimizer", "parser", "report"]
+__all__ = ["Decoder", "begin", "end", "loss_of", "make_optimizer", "parser", "report"]
 
 WIDTH, HEADS, BLOCKS, CONTEXT = 64, 4, 2, 64
 BATCH = 16  # sequences of a step, over all ranks
@@ -111,6 +112,13 @@ def begin() -> torch.device:
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if gpu else "gloo")
     return device
+
+
+def end() -> None:
+    """Leave the other ranks, so that no thread of gloo frees a tensor while Python ends: that aborts it."""
+    dist.barrier()  # which has no tensors; those of earlier calls are freed meanwhile
+    gc.collect()  # models that hold process groups in cycles
+    dist.destroy_process_group()
 
 
 def parser(module: str) -> argparse.ArgumentParser:

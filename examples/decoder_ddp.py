@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import colangevin as cl
-from examples.decoder import Decoder, begin, loss_of, make_optimizer, parser, report
+from examples.decoder import Decoder, begin, end, loss_of, make_optimizer, parser, report
 
 
 def save(path: Path, step: int, model: DistributedDataParallel, optimizer: cl.ConstrainedSGD) -> None:
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     options = parser("examples.decoder_ddp").parse_args(arguments)
     train(options.steps, options.every, options.folder, begin())
-    dist.destroy_process_group()
+    end()
 
 
 if __name__ == "__main__":

@@ -6,11 +6,8 @@ a save loses nothing that was saved before::
 
     torchrun --standalone --nproc-per-node 4 -m examples.decoder_fsdp --steps 100
     torchrun --standalone --nproc-per-node 2 -m examples.decoder_fsdp --steps 200   # goes on at step 100
-
-With ``--max-restarts 3`` torchrun starts the ranks again when one has died, and they go on.
 """
 
-import gc
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +21,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import colangevin as cl
-from examples.decoder import Decoder, begin, loss_of, make_optimizer, parser, report
+from examples.decoder import Decoder, begin, end, loss_of, make_optimizer, parser, report
 
 KEPT = 2  # checkpoints, the newest among them
 
@@ -117,8 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     options = parser("examples.decoder_fsdp").parse_args(arguments)
     train(options.steps, options.every, options.folder, begin())
-    gc.collect()  # the model, whose cycles hold the group: threads of gloo that outlive Python may abort it
-    dist.destroy_process_group()
+    end()
 
 
 if __name__ == "__main__":
