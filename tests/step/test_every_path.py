@@ -13,9 +13,9 @@ from torch import Tensor, nn
 import colangevin as cl
 from colangevin.constraints.circle import Angles
 from colangevin.constraints.forms import ElementwiseForm
+from colangevin.constraints.frames import Frames
 from colangevin.constraints.free import Space
 from colangevin.constraints.manifold import Manifold
-from colangevin.constraints.orthogonal import Frames
 from colangevin.constraints.spherical import Balls, Spheres
 from colangevin.step import plan
 from colangevin.step.fused import eligible

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import Constraint
-from colangevin.constraints.orthogonal import Frames
+from colangevin.constraints.frames import Frames
 from colangevin.constraints.polar import polar
 from colangevin.constraints.products import gram, plus_identity
 from colangevin.sharding.split import Split
