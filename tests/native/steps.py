@@ -21,6 +21,9 @@ CONSTRAINTS = (
     cl.Circle(0.5),
     cl.Sphere(2.0),
     cl.Sphere(2.0, slack=False),
+    cl.NonNegative(),
+    cl.Simplex(),
+    cl.Affine.sum(1.0),
     cl.Orthogonal(),
 )
 

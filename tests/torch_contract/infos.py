@@ -34,7 +34,18 @@ from tests.optim_db import OPTIMIZERS, ConstraintCase, OptimizerCase, Problem, b
 __all__ = ["INFOS", "REASONS", "ConstrainedInfo", "TestCase", "each_info", "on_the_cpu"]
 
 CLASSES = (cl.CoLod, cl.CoLud, cl.ConstrainedSGD)
-KINDS = ("free", "circle", "sphere-slack", "orthogonal-tall", "implicit", "core-columns")
+KINDS = (
+    "free",
+    "circle",
+    "sphere-slack",
+    "orthogonal-tall",
+    "implicit",
+    "affine",
+    "symmetric",
+    "nonnegative",
+    "simplex",
+    "core-columns",
+)
 
 
 # ---- what is not to be had -------------------------------------------------------------------------

@@ -13,7 +13,15 @@ from colangevin.constraints.constraint import Constraint
 from colangevin.constraints.forms import SphereForm
 from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.radius import Radius, rounded_up
-from colangevin.constraints.rows import blocks, normalise, polar_form, rows_of, tangent, tangent_alone
+from colangevin.constraints.rows import (
+    blocks,
+    normalise,
+    polar_form,
+    precise,
+    rows_of,
+    tangent,
+    tangent_alone,
+)
 from colangevin.constraints.stacks import per_copy, ratio
 from colangevin.errors import ConstraintError, InfeasibleError, label
 
@@ -101,8 +109,7 @@ class Spheres(EmbeddedCurvature):
 
     def _norms(self, weight: Tensor) -> Tensor:
         """Norms of the rows relative to r, shape (copies, rows)."""
-        rows = rows_of(weight)
-        rows = rows if rows.device.type == "mps" else rows.double()  # which MPS does not have
+        rows = precise(rows_of(weight))
         return (rows / self._r(rows)).square().sum(-1).sqrt()
 
     def _lengths(self, weight: Tensor) -> tuple[Tensor, Tensor]:
