@@ -39,6 +39,7 @@ def constraints(rows: int, columns: int, dtype: torch.dtype) -> dict[str, tuple[
     small = torch.rand(rows, columns, generator=draw, dtype=dtype)
     radii = 1 + torch.rand(rows, columns, generator=draw, dtype=dtype)
     unit = nn.functional.normalize(normal.flatten(), dim=0).view(rows, columns)
+    equations = cl.Affine(radii[:1], 1.0)
     return {
         "Free": (cl.Free(), normal),
         "Circle": (cl.Circle(2.0), small),
@@ -47,6 +48,12 @@ def constraints(rows: int, columns: int, dtype: torch.dtype) -> dict[str, tuple[
         "Sphere of many radii": (cl.Sphere(columns * radii[:, 0]), small),
         "Sphere without slack": (cl.Sphere(1.0, slack=False), nn.functional.normalize(normal, dim=1)),
         "Orthogonal": (cl.Orthogonal(), cl.Orthogonal().init_(normal.clone())),
+        "Affine": (equations, equations.init_(normal.clone())),
+        "Affine sum": (cl.Affine.sum(1.0), cl.Affine.sum(1.0).init_(normal.clone())),
+        "Symmetric": (cl.Symmetric(), normal @ normal.T),
+        "NonNegative": (cl.NonNegative(), normal.abs()),
+        "Simplex": (cl.Simplex(), normal.softmax(1)),
+        "Simplex of columns": (cl.Simplex(over="columns"), normal.softmax(0)),
         "Implicit": (cl.Implicit(_unit), unit),
         "Implicit bound": (cl.Implicit(_unit, inequality=True), unit / 2),
     }

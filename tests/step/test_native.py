@@ -94,6 +94,7 @@ def test_options_are_followed(
         cl.Circle(torch.linspace(0.6, 1.0, 35)),
         cl.Sphere(torch.tensor([5.0, 6.0, 7.0]).view(3, 1)),
         cl.Sphere(torch.linspace(1.0, 2.0, 20), slack=False),
+        cl.Affine.mean(0.5),
     ],
     ids=repr,
 )

@@ -21,10 +21,9 @@ __all__ = ["Affine"]
 
 
 class Planes(EmbeddedCurvature):
-    """A plane for every row, which is its configuration: its parallels to the rows of A are fixed."""
+    """A plane for every row, which is its configuration; how its products round depends on all rows."""
 
     constraint: "Affine"
-    independent = "rows"
 
     @property
     def configuration_shape(self) -> tuple[int, ...]:
@@ -72,7 +71,7 @@ class Planes(EmbeddedCurvature):
         return self.project(q, plus(q, p, a)), p  # projected, or roundings would add up
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        return q_bar - self._off(q_bar)
+        return left_by(lambda q: q - self._off(q), q_bar)
 
     def curvature(self, q: Tensor) -> Tensor:
         return torch.zeros_like(q)
@@ -101,7 +100,7 @@ class Planes(EmbeddedCurvature):
 
 
 class Levels(Planes):
-    """The same for one equation with equal coefficients: rows of one mean."""
+    """The same for one equation with equal coefficients: rows of one mean, each of which moves alone."""
 
     independent = "rows"
 

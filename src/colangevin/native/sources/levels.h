@@ -32,6 +32,18 @@ static inline void NAME(level_out)(REAL *RESTRICT p, int64_t n)
     }
 }
 
+/* Give q its mean. While little is left it is done again, as for p. */
+static inline void NAME(set_level)(REAL *RESTRICT q, REAL level, int64_t n)
+{
+    for (;;) {
+        const double off = NAME(mean)(q, n) - (double)level;
+        NAME(lower_by)(q, (REAL)off, n);
+        const double left = NAME(length)(q, n, NAME(dot)(1, q, q, n));
+        if (left == 0 || !(fabs(off) * sqrt((double)n) > left))
+            return;
+    }
+}
+
 /* x <- faded x - b G, for p, or for a q that may be the weight which decays. */
 static inline void NAME(kick_level)(const struct weight *w, int64_t number, REAL faded, REAL b, REAL *x)
 {
@@ -114,7 +126,7 @@ static void NAME(move_levels)(const struct weight *w, int64_t first, int64_t las
             NAME(kick_level)(w, number, 1, (REAL)program->number[0], q);
             if (program->noisy)
                 NAME(shake_level)(w, keys[0], number, 1, (REAL)program->scale[0], q);
-            NAME(lower_by)(q, (REAL)(NAME(mean)(q, n) - (double)level), n);
+            NAME(set_level)(q, level, n);
         }
         if (!projected)
             NAME(level_out)(p, n);
