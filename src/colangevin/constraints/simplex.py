@@ -15,6 +15,7 @@ from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.radius import Radius
 from colangevin.constraints.rows import precise, rows_of
 from colangevin.constraints.sphere import Spheres
+from colangevin.constraints.stacks import per_copy
 from colangevin.errors import ConstraintError, label
 
 __all__ = ["Simplex"]
@@ -47,6 +48,13 @@ class Simplices(Spheres):
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
         return 2 * q * rows_of(grad)
+
+    def virial(self, q: Tensor, force: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        # a function of w: a field along x - a would average to 0, since x has either sign
+        w, a = q.square(), reference.square()
+        along, second = 2 * (w - a), 6 * w - 2 * a  # the gradient over x, and the second derivatives
+        divergence = second * (1 - w) - (q.shape[-1] - 1) * w * along
+        return per_copy(self.tangent(q, force) * q * along), per_copy(divergence)
 
     # ---- feasibility -----------------------------------------------------------------------------
 
