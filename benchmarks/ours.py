@@ -2,15 +2,27 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Contender, Run, optimizer_run, orthogonality
 
-__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL", "SPHERES"]
+__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL", "PLANES_AND_SQUARES", "SPHERES"]
 
 RADIUS = 2.0  # above every starting weight and every starting row
 TEMPERATURE = 1e-6
+
+
+@torch.no_grad()
+def _place(constraint: cl.Constraint, weight: Tensor) -> None:
+    """Put a weight where the constraint holds it; radii are chosen such that bounds hold."""
+    if isinstance(constraint, cl.NonNegative):
+        weight.abs_()
+    elif isinstance(constraint, cl.Simplex):
+        weight.copy_(weight.softmax(1))
+    elif isinstance(constraint, cl.Affine) or (isinstance(constraint, cl.Sphere) and not constraint.slack):
+        constraint.init_(weight)
 
 
 def _build(
@@ -21,9 +33,8 @@ def _build(
     def build(weights: list[Tensor], size: float) -> Run:
         bound = [weight for weight in weights if weight.dim() >= least_dim]
         free = [weight for weight in weights if weight.dim() < least_dim]
-        if isinstance(constraint, cl.Sphere) and not constraint.slack:
-            for weight in bound:
-                constraint.init_(weight)
+        for weight in bound:
+            _place(constraint, weight)
         groups = [{"params": bound, "constraint": constraint}, {"params": free}]
         optimizer = cl.ConstrainedSGD(
             [group for group in groups if group["params"]],
@@ -64,5 +75,10 @@ ORTHOGONAL = _contender("orthogonal", cl.Orthogonal(), 5, least_dim=2)
 SPHERES = (
     _contender("sphere, slack", cl.Sphere(RADIUS), 7, least_dim=2),
     _contender("sphere", cl.Sphere(RADIUS, slack=False), 5, least_dim=2),
+)
+PLANES_AND_SQUARES = (
+    _contender("rows that sum to 1", cl.Affine.sum(1.0), 5),
+    _contender("non-negative", cl.NonNegative(), 6),
+    _contender("simplex rows", cl.Simplex(), 6),
 )
 ELEMENTWISE = (_contender("free", cl.Free(), 5), CIRCLE, CIRCLE_NOISY, *SPHERES)

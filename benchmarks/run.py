@@ -33,6 +33,7 @@ _TORCH = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ADAMW_FOREACH)
 _ELEMENTWISE = (*_TORCH, *ours.ELEMENTWISE, RANDN)
 # on CUDA noise is made inside a step, and its kernel has no form without one
 _ELEMENTWISE_CPU = (*_ELEMENTWISE, NORMALS)
+_LAYER = (SGD_FUSED, SGD_FOREACH, *ours.PLANES_AND_SQUARES)
 _STIEFEL = (GEOOPT_EUCLIDEAN, GEOOPT_CANONICAL, POGO)
 _ORTHOGONAL = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ours.ORTHOGONAL, MUON, *_STIEFEL)
 
@@ -56,6 +57,7 @@ def _cpu_sections(seconds: float) -> list[Section]:
     return [
         Section(workloads.PERCEPTRON, _ELEMENTWISE_CPU, short, 1),
         Section(workloads.SQUARES, (SGD_FUSED, SGD_FOREACH, *ours.SPHERES), short, 1),
+        Section(workloads.LAYER, _LAYER, short, 1),
         Section(workloads.MLP, _ELEMENTWISE_CPU, short, 1),
         Section(workloads.TEN, _ELEMENTWISE_CPU, Budget(0.0, seconds, 2000), 1),
         Section(workloads.THOUSAND, small, Budget(seconds, 2 * seconds, 50), 1),
@@ -104,6 +106,7 @@ def _quick_sections() -> list[Section]:
     kernels = Workload("small kernels", ((8, 3, 3, 3), (4, 8, 1, 1)), orthonormal=True, drift=5)
     return [
         Section(small, _ELEMENTWISE_CPU, budget, 1),
+        Section(Workload("small layer", ((8, 6),)), _LAYER, budget, 1),
         Section(kernels, (*_ORTHOGONAL, *TORCH, *GEOTORCH), budget, 1),
         *_growth((100, 1000), (4, 8), (1, 3), SGD_FOREACH, _ORTHOGONAL, budget),
     ]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 __all__ = [
     "GPT2_SMALL",
+    "LAYER",
     "MLP",
     "PERCEPTRON",
     "RESNET34",
@@ -84,6 +85,8 @@ def _perceptron(*widths: int) -> tuple[Shape, ...]:
 #: 148 tensors, 124.4 M weights
 GPT2_SMALL = Workload("GPT-2 small", ((50257, 768), (1024, 768), *_GPT2_BLOCK * 12, (768,), (768,)))
 MLP = Workload("MLP 784-1000-10", _perceptron(784, 1000, 10))
+#: one weight, whose rows are held by sums, squares and simplices
+LAYER = Workload("layer of 1000 × 784", ((1000, 784),))
 #: 12 tensors, 2.9 M weights
 PERCEPTRON = Workload("12 tensors, 2.9 M", _perceptron(784, 1000, 1000, 1000, 100, 100, 10))
 #: as many weights in rows of one length, which spheres hold

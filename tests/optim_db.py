@@ -142,10 +142,16 @@ def _columns(length: float, *shape: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: length * nn.functional.normalize(_normal(*shape)(g), dim=0)
 
 
-def _simplex(*shape: int) -> Callable[[torch.Generator], Tensor]:
-    return lambda g: torch.softmax(_normal(*shape)(g), dim=-1)
+def _simplex(*shape: int, dim: int = -1) -> Callable[[torch.Generator], Tensor]:
+    return lambda g: torch.softmax(_normal(*shape)(g), dim=dim)
 
 
+def _nearest(constraint: cl.Constraint, *shape: int) -> Callable[[torch.Generator], Tensor]:
+    return lambda g: constraint.init_(_normal(*shape)(g))
+
+
+EQUATIONS = cl.Affine(torch.tensor([[1.0, 1.0, 2.0], [0.0, 1.0, -1.0]]), torch.tensor([1.0, 0.5]))
+SUM_OF_COLUMNS = cl.Affine.sum(1.0, over="columns")
 RADII = torch.tensor([0.3, 0.6, 1.2])
 
 CONSTRAINTS = (
@@ -165,6 +171,13 @@ CONSTRAINTS = (
     ConstraintCase("orthogonal-transposed", cl.Orthogonal(transposed=1), _transposed(3, 4, 2)),
     ConstraintCase("implicit", cl.Implicit(sphere_and_plane), _on_sphere_and_plane),
     ConstraintCase("implicit-slack", cl.Implicit(rows_in_balls, inequality=True), _rows(0.2, 1.1, 2, 3)),
+    ConstraintCase("affine", EQUATIONS, _nearest(EQUATIONS, 4, 3)),
+    ConstraintCase("affine-mean", cl.Affine.mean(0.0), _nearest(cl.Affine.mean(0.0), 4, 3)),
+    ConstraintCase("affine-columns", SUM_OF_COLUMNS, _nearest(SUM_OF_COLUMNS, 4, 2, 3)),
+    ConstraintCase("symmetric", cl.Symmetric(), _symmetric(3)),
+    ConstraintCase("nonnegative", cl.NonNegative(), lambda g: _normal(4, 3)(g).abs()),
+    ConstraintCase("simplex", cl.Simplex(), _simplex(4, 3)),
+    ConstraintCase("simplex-columns", cl.Simplex(over="columns"), _simplex(4, 3, dim=0)),
     ConstraintCase("core-symmetric", Symmetric(), _symmetric(3)),
     ConstraintCase("core-columns", Columns(1.5), _columns(1.5, 4, 3)),
     ConstraintCase("core-simplex", Simplex(), _simplex(4, 3)),

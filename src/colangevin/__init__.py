@@ -1,7 +1,18 @@
 """Neural-network weights that obey constraints while they train or sample."""
 
 from colangevin import diagnostics, schedules
-from colangevin.constraints import Circle, Constraint, Free, Implicit, Orthogonal, Sphere
+from colangevin.constraints import (
+    Affine,
+    Circle,
+    Constraint,
+    Free,
+    Implicit,
+    NonNegative,
+    Orthogonal,
+    Simplex,
+    Sphere,
+    Symmetric,
+)
 from colangevin.errors import (
     ConstraintError,
     ConvergenceError,
@@ -28,6 +39,7 @@ from colangevin.suggestions import suggest
 __version__ = "0.2.0"
 
 __all__ = [
+    "Affine",
     "Circle",
     "CoLod",
     "CoLud",
@@ -41,6 +53,7 @@ __all__ = [
     "Implicit",
     "InfeasibleError",
     "NonFiniteError",
+    "NonNegative",
     "Orthogonal",
     "Prediction",
     "Quality",
@@ -48,8 +61,10 @@ __all__ = [
     "RunningMean",
     "Samples",
     "SamplesError",
+    "Simplex",
     "Sphere",
     "SplittingError",
+    "Symmetric",
     "constrain",
     "diagnostics",
     "independent_ranks",

@@ -9,7 +9,8 @@ from torch import Tensor
 import colangevin as cl
 from colangevin.step import plan
 from colangevin.step.native.eligible import native
-from tests.dynamics.transcribed_cases import CASES, CLOSED_FORMS, Case, Variables, normal, orthogonal_case
+from tests.dynamics.case import Case, Variables, normal
+from tests.dynamics.transcribed_cases import CASES, CLOSED_FORMS, orthogonal_case
 from tests.dynamics.transcribed_steps import (
     GAMMA,
     ORDERS,

@@ -1,19 +1,15 @@
-"""The paper's methods, one case a constraint, in the variables of the transcriptions.
-
-A case holds the transcription's own variables as a tuple ``x``. It says how ``x`` maps to the library's
-(q, p) and how the paper's noise maps to the library's.
-"""
+"""The constraints beside the transcriptions of the paper, one case each."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 import colangevin as cl
-from colangevin.constraints import Constraint
 from colangevin.constraints.slices import Over
+from tests.dynamics.case import Case, Variables, normal
+from tests.dynamics.square_and_plane_cases import affine_case, simplex_case, squares_case, symmetric_case
 from tests.reference import (
     circle_overdamped,
     circle_underdamped,
@@ -25,42 +21,6 @@ from tests.reference import (
 )
 
 ITERATIONS = 40  # of the paper's fixed loop
-
-Variables = tuple[Tensor, ...]
-
-
-def normal(generator: torch.Generator, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A constraint, a weight, and the paper's method for it in the reference's variables x.
-
-    ``position``, ``momentum`` and the noise maps return one copy, without the library's stack dimension.
-    """
-
-    constraint: Constraint
-    weight: Tensor
-    noise_shape: tuple[int, ...]
-    start: Callable[[Tensor], Variables]  # a weight at rest, slack positive
-    shove: Callable[[Variables, Tensor], Variables]  # a momentum from noise
-    step_a: Callable[[Variables, float], Variables]
-    step_b: Callable[[Variables, Tensor, float], Variables]
-    step_o: Callable[[Variables, float, float, float, Tensor], Variables]
-    overdamped: Callable[[Variables, Tensor, float, float, Tensor], Variables]
-    position: Callable[[Variables], Tensor]
-    momentum: Callable[[Variables], Tensor]
-    kick_noise: Callable[[Variables, Tensor], Tensor]  # the paper's noise of O in the library's coordinates
-    euler_noise: Callable[[Tensor], Tensor]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.weight.shape)
-
-    @property
-    def bound(self) -> Constraint:
-        return self.constraint.on(self.shape)
 
 
 def circle_case(shape: tuple[int, ...], r: float | Tensor, seed: int) -> Case:
@@ -260,6 +220,10 @@ def on_the_ellipsoid() -> Tensor:
 
 RADII = torch.linspace(0.5, 2.0, 12, dtype=torch.float64)
 
+EQUATIONS = torch.tensor([[1.0, 1.0, 2.0, 0.0], [0.0, 1.0, -1.0, 3.0]], dtype=torch.float64)
+VALUES = torch.tensor([1.0, -0.5], dtype=torch.float64)
+ONES, ONE = torch.ones(1, 4, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+
 CASES = {
     "circle": circle_case((3, 4), 0.7, seed=1),
     "circle-radii": circle_case((3, 4), RADII.view(3, 4), seed=2),
@@ -279,6 +243,16 @@ CASES = {
     "orthogonal-column": orthogonal_case((4, 1), seed=11),
     "orthogonal-scaled": orthogonal_case((6, 3), seed=18, c=0.7),
     "orthogonal-scaled-conv": orthogonal_case((3, 2, 2, 2), seed=19, c=1.4),
+    "affine": affine_case(EQUATIONS, VALUES, cl.Affine(EQUATIONS, VALUES), (3, 2, 2), seed=12),
+    "affine-columns": affine_case(
+        EQUATIONS, VALUES, cl.Affine(EQUATIONS, VALUES, over="columns"), (4, 5), seed=13
+    ),
+    "affine-sum": affine_case(ONES, ONE, cl.Affine.sum(1.0), (3, 4), seed=14),
+    "affine-mean": affine_case(ONES, 0.75 * 4 * ONE, cl.Affine.mean(0.75, over="columns"), (4, 3), seed=15),
+    "symmetric": symmetric_case(4, seed=16),
+    "nonnegative": squares_case((3, 4), seed=17),
+    "simplex": simplex_case((3, 4), "rows", seed=18),
+    "simplex-columns": simplex_case((3, 4), "columns", seed=19),
     "implicit": implicit_case(ellipsoid_and_plane, False, on_the_ellipsoid()),
     "implicit-slack": implicit_case(row_energy_and_box, True, torch.full((2, 3), 0.4, dtype=torch.float64)),
 }

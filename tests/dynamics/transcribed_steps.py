@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import colangevin as cl
-from tests.dynamics.transcribed_cases import Case, Variables, normal
+from tests.dynamics.case import Case, Variables, normal
 
 TOL = 1e-12
 STEPS = 100

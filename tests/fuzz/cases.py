@@ -81,7 +81,11 @@ def shapes(lowest: int = 0) -> st.SearchStrategy[tuple[int, ...]]:
 
 @st.composite
 def helds(draw: st.DrawFn) -> Held:
-    kind = draw(st.sampled_from(("free", "circle", "sphere", "slack", "orthogonal", "implicit", "bounds")))
+    kind = draw(
+        st.sampled_from(
+            ("free", "circle", "sphere", "slack", "orthogonal", "implicit", "bounds", "rows", "symmetric")
+        )
+    )
     replicas = draw(st.sampled_from((0, 0, 0, 1, 3)))
     radius = draw(st.sampled_from((1e-3, 0.1, 1.0, 7.3, 1e4)))
     if kind == "orthogonal":
@@ -91,6 +95,12 @@ def helds(draw: st.DrawFn) -> Held:
         return Held(cl.Implicit(sphere_of_norm_one), shape, replicas)
     if kind == "bounds":
         return Held(cl.Implicit(entries_at_most_two, inequality=True), (2, 2), replicas)
+    if kind == "rows":  # of non-negative weights steps of any size leave all numbers, as of free ones
+        over = draw(st.sampled_from(("rows", "columns")))
+        rows = st.sampled_from((cl.Affine.mean(0.0, over), cl.Affine.sum(1.0, over), cl.Simplex(over)))
+        return Held(draw(rows), draw(st.sampled_from(((2, 3), (5, 8), (3, 2, 2), (17, 2)))), replicas)
+    if kind == "symmetric":
+        return Held(cl.Symmetric(), draw(st.sampled_from(((1, 1), (3, 3), (8, 8)))), replicas)
     shape = draw(shapes())
     constraints: dict[str, Callable[[], cl.Constraint]] = {
         "free": cl.Free,

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from colangevin.native import tables
 from colangevin.native.library import Library, load
-from colangevin.native.tables import CIRCLE, LINE, SPHERE, TYPES
+from colangevin.native.tables import CIRCLE, LEVEL, LINE, SIMPLEX, SPHERE, SQUARE, TYPES
 
 __all__ = ["Weight", "exercise", "programs", "run", "weights"]
 
@@ -78,8 +78,9 @@ def programs(noisy: bool) -> dict[str, tables.Program]:
 
 def weights(program: tables.Program, step: Tensor, tail: int) -> list[Weight]:
     """Weights of every form, size and dtype, each with its options."""
-    shapes = [(form, 1, n, False) for form in (LINE, CIRCLE) for n in ELEMENTS]
+    shapes = [(form, 1, n, False) for form in (LINE, CIRCLE, SQUARE) for n in ELEMENTS]
     shapes += [(SPHERE, *shape, slack) for shape in ROWS for slack in (False, True)]
+    shapes += [(form, *shape, False) for form in (SIMPLEX, LEVEL) for shape in ROWS]
     generator = torch.Generator().manual_seed(1)
     return [
         _weight(index, *shape, dtypes, program, step, tail, generator)
@@ -100,7 +101,7 @@ def _weight(
     generator: torch.Generator,
 ) -> Weight:
     weight_dtype, gradient_dtype, state_dtype = dtypes
-    many_radii = index % 3 == 1 and form != LINE
+    many_radii = index % 3 == 1 and form in (CIRCLE, SPHERE)
     state = torch.randn(rows, entries + slack, dtype=torch.float64, generator=generator)
     radii = torch.full((rows, entries) if form == CIRCLE else (rows, 1), RADIUS, dtype=torch.float64)
     if many_radii:
@@ -111,12 +112,18 @@ def _weight(
     elif form == SPHERE:
         state = radii * state / state.norm(dim=1, keepdim=True)
         values = state[:, :entries]
+    elif form == SIMPLEX:
+        state = state / state.norm(dim=1, keepdim=True)
+    elif form == LEVEL:
+        values = state = state - state.mean(1, keepdim=True) + RADIUS
+    if form in (SQUARE, SIMPLEX):
+        values = state.square()
     row = tables.Weight(
         elements=rows * entries,
         rows=rows,
         entries=entries,
         stride=entries + slack,
-        radius=RADIUS,
+        radius=1.0 if form == SIMPLEX else RADIUS,
         decay=0.01 * (index % 2),
         bound=float("inf"),
         seed=5,
@@ -133,7 +140,14 @@ def _weight(
         program=ctypes.pointer(program),
         step=step.data_ptr(),
     )
-    kinds = {form: name for name, form in (("line", LINE), ("circle", CIRCLE), ("sphere", SPHERE))}
+    kinds = {
+        LINE: "line",
+        CIRCLE: "circle",
+        SQUARE: "square",
+        SPHERE: "sphere",
+        SIMPLEX: "simplex",
+        LEVEL: "level",
+    }
     made = Weight(f"{index} {kinds[form]} {rows}x{entries} slack={slack} {weight_dtype}", row)
     contents = {
         "weight": values.to(weight_dtype),
@@ -141,7 +155,8 @@ def _weight(
     }
     if program.letters:
         contents["momentum"] = 0.1 * torch.randn(state.shape, generator=generator).to(state_dtype)
-    if form == CIRCLE or slack or (form == SPHERE and weight_dtype != state_dtype):
+    hidden = form in (CIRCLE, SQUARE, SIMPLEX) or slack
+    if hidden or (form in (SPHERE, LEVEL) and weight_dtype != state_dtype):
         contents["position"] = state.to(state_dtype)
     if many_radii:
         contents["radii"] = radii.to(state_dtype)

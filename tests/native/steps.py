@@ -21,6 +21,9 @@ CONSTRAINTS = (
     cl.Circle(0.5),
     cl.Sphere(2.0),
     cl.Sphere(2.0, slack=False),
+    cl.NonNegative(),
+    cl.Simplex(),
+    cl.Affine.sum(1.0),
     cl.Orthogonal(),
 )
 
@@ -52,10 +55,23 @@ def optimizers(groups: list[dict[str, object]]) -> Iterator[cl.CoLod | cl.CoLud]
     yield cl.CoLud(groups, 0.1, friction=1.0, temperature=0.01, splitting="BAOAB", seed=2)
 
 
+def holds(constraint: cl.Constraint, shape: tuple[int, int]) -> bool:
+    """Whether rows of this length can move."""
+    return shape[1] > 1 or not isinstance(constraint, cl.Simplex | cl.Affine)
+
+
+def start(constraint: cl.Constraint, shape: tuple[int, int], dtype: torch.dtype) -> torch.Tensor:
+    """A weight that no bound forbids."""
+    weight = 0.1 * torch.randn(shape, dtype=dtype)
+    if isinstance(constraint, cl.NonNegative):
+        return weight.abs() + 0.01
+    return weight.softmax(1) if isinstance(constraint, cl.Simplex) else weight
+
+
 def steps(dtype: torch.dtype) -> None:
     """Steps of weights of every shape on every constraint, on which they stay."""
-    cases = list(itertools.product(CONSTRAINTS, SHAPES))
-    model = torch.nn.ParameterList(0.1 * torch.randn(shape, dtype=dtype) for _, shape in cases)
+    cases = [case for case in itertools.product(CONSTRAINTS, SHAPES) if holds(*case)]
+    model = torch.nn.ParameterList(start(*case, dtype) for case in cases)
     rules = {str(number): constraint for number, (constraint, _) in enumerate(cases)}
     for optimizer in optimizers(cl.constrain(model, rules)):
         for _ in range(3):

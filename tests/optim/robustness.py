@@ -47,6 +47,9 @@ CONSTRAINTS: dict[str, Constraint] = {
     "sphere": cl.Sphere(0.7, slack=False),
     "sphere-slack": cl.Sphere(3.0),
     "orthogonal": cl.Orthogonal(),
+    "affine": cl.Affine(torch.tensor([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, -1.0, 0.0]]), 0.5),
+    "affine-mean": cl.Affine.mean(0.0),
+    "simplex": cl.Simplex(),
 }
 
 
@@ -69,6 +72,8 @@ def placed(constraint: Constraint, weight: Tensor) -> Tensor:
         # the nearest orthonormal matrix; init_ would draw one from torch's generator
         manifold = constraint.on(weight.shape)
         return manifold.lower(manifold.lift(weight.unsqueeze(0)))[0].contiguous()
+    if isinstance(constraint, cl.Simplex):
+        return torch.softmax(weight, dim=1)
     return constraint.init_(weight)
 
 

@@ -56,8 +56,10 @@ def test_learning_rates_near_zero(lr: float, constraint: str, dtype: torch.dtype
 def uphill(constraint: Constraint, parameter: Parameter, state: dict[str, Tensor]) -> Tensor:
     """A gradient opposite to the momentum, so that every kick adds to the momentum."""
     if "momentum" not in state:
-        return torch.ones_like(parameter)
+        return torch.linspace(1, 2, parameter.numel(), dtype=parameter.dtype).view_as(parameter)
     p = state["momentum"]
+    if isinstance(constraint, cl.Simplex):
+        return -p * state["position"].sign()
     if isinstance(constraint, cl.Circle):
         return (-p * state["position"].cos().sign()).reshape(parameter.shape)
     manifold = constraint.on(parameter.shape)

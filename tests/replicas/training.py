@@ -18,6 +18,8 @@ CONSTRAINTS = {
     "sphere": cl.Sphere(2.0),
     "sphere-equality": cl.Sphere(1.0, slack=False),
     "orthogonal": cl.Orthogonal(),
+    "affine": cl.Affine.mean(0.0),
+    "affine-columns": cl.Affine.sum(1.0, over="columns"),
     "implicit": cl.Implicit(plane),
     "implicit-inequality": cl.Implicit(lambda w: w.square().sum() - 9, inequality=True),
 }

@@ -41,6 +41,7 @@ def constraints(rows: int, columns: int, dtype: torch.dtype) -> dict[str, tuple[
     small = torch.rand(rows, columns, generator=draw, dtype=dtype)
     radii = 1 + torch.rand(rows, columns, generator=draw, dtype=dtype)
     unit = nn.functional.normalize(normal.flatten(), dim=0).view(rows, columns)
+    equations = cl.Affine(radii[:1], 1.0)
     return {
         "Free": (cl.Free(), normal),
         "Circle": (cl.Circle(2.0), small),
@@ -53,6 +54,12 @@ def constraints(rows: int, columns: int, dtype: torch.dtype) -> dict[str, tuple[
         "Sphere without slack, of its own norms": (cl.Sphere(), small),
         "Orthogonal, scaled": (cl.Orthogonal(0.7), cl.Orthogonal(0.7).init_(normal.clone())),
         "Orthogonal": (cl.Orthogonal(), cl.Orthogonal().init_(normal.clone())),
+        "Affine": (equations, equations.init_(normal.clone())),
+        "Affine sum": (cl.Affine.sum(1.0), cl.Affine.sum(1.0).init_(normal.clone())),
+        "Symmetric": (cl.Symmetric(), normal @ normal.T),
+        "NonNegative": (cl.NonNegative(), normal.abs()),
+        "Simplex": (cl.Simplex(), normal.softmax(1)),
+        "Simplex of columns": (cl.Simplex(over="columns"), normal.softmax(0)),
         "Implicit": (cl.Implicit(_unit), unit),
         "Implicit bound": (cl.Implicit(_unit, inequality=True), unit / 2),
     }

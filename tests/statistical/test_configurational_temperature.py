@@ -46,6 +46,11 @@ CASES = {
     ),
     "sphere": Case(cl.Sphere(0.7, slack=False), rows(4, 0.7, 0.0, 0.0), 4.0),
     "sphere with slack": Case(cl.Sphere(0.7), rows(4, 0.3, 0.2, 0.0), 4.0),
+    "affine": Case(cl.Affine.sum(1.0), rows(4, 0.5, 0.3, 0.2)),
+    "symmetric": Case(cl.Symmetric(), torch.eye(3, dtype=torch.float64)),
+    "non-negative": Case(cl.NonNegative(), torch.full((12,), 0.5, dtype=torch.float64)),
+    "simplex": Case(cl.Simplex(), rows(6, 0.5, 0.3, 0.2), 4.0),
+    "simplex of columns": Case(cl.Simplex(over="columns"), rows(6, 0.5, 0.3, 0.2).T.contiguous(), 4.0),
     "orthogonal": Case(
         cl.Orthogonal(),
         torch.eye(4, 3, dtype=torch.float64),

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor, nn
 
 import colangevin as cl
+from colangevin.constraints.affine import Levels
 from colangevin.constraints.circle import Angles
 from colangevin.constraints.forms import ElementwiseForm
 from colangevin.constraints.frames import Frames
 from colangevin.constraints.free import Space
 from colangevin.constraints.manifold import Manifold
+from colangevin.constraints.nonnegative import Roots
+from colangevin.constraints.simplex import Simplices
 from colangevin.constraints.spherical import Balls, Spheres
 from colangevin.step import plan
 from colangevin.step.fused import eligible
@@ -132,11 +135,19 @@ def test_a_form_that_lies_is_found(optimizer: str, monkeypatch: pytest.MonkeyPat
     assert float((fast - plain).abs().max()) > 1e-3
 
 
-@pytest.mark.parametrize("kind", [Angles, Space, Spheres, Balls])
-def test_a_form_is_not_inherited(kind: type[Manifold]) -> None:
-    constraint = {Angles: cl.Circle(1.0), Space: cl.Free(), Spheres: cl.Sphere(1.0, slack=False)}.get(
-        kind, cl.Sphere(1.0)
-    )
+@pytest.mark.parametrize(
+    ("kind", "constraint"),
+    [
+        (Angles, cl.Circle(1.0)),
+        (Space, cl.Free()),
+        (Spheres, cl.Sphere(1.0, slack=False)),
+        (Balls, cl.Sphere(1.0)),
+        (Roots, cl.NonNegative()),
+        (Simplices, cl.Simplex()),
+        (Levels, cl.Affine.sum(1.0)),
+    ],
+)
+def test_a_form_is_not_inherited(kind: type[Manifold], constraint: cl.Constraint) -> None:
     assert constraint.on((2, 3)).form is not None
     heir = type("Heir", (kind,), {})
     assert heir(constraint, (2, 3)).form is None

@@ -27,7 +27,11 @@ CONSTRAINTS: dict[str, cl.Constraint] = {
     "small circle": cl.Circle(0.51),
     "sphere": cl.Sphere(1.5, slack=False),
     "sphere, slack": cl.Sphere(30.0),
+    "nonnegative": cl.NonNegative(),
+    "simplex": cl.Simplex(),
+    "affine": cl.Affine.sum(1.0),
 }
+BY_ROWS = ("sphere", "sphere, slack", "simplex", "affine")
 #: sizes around the blocks of 256, the packs of 16 and 8, and the units of 16384
 SHAPES = [(1,), (2, 3), (7, 9), (255,), (3, 257), (1, 1000), (129, 127), (16385,), (3, 20_000)]
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -35,6 +39,10 @@ DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 def started(weight: Tensor, constraint: cl.Constraint, generator: torch.Generator) -> nn.Parameter:
     drawn = torch.rand(weight.shape, generator=generator, dtype=torch.float64) - 0.5
+    if isinstance(constraint, cl.NonNegative):
+        drawn = drawn.abs()
+    if isinstance(constraint, cl.Simplex):
+        drawn = drawn.flatten(1).softmax(1).view(drawn.shape)
     weight.copy_(constraint.init_(drawn, init="nearest"))
     return nn.Parameter(weight)
 
@@ -45,7 +53,7 @@ def started(weight: Tensor, constraint: cl.Constraint, generator: torch.Generato
 def test_native_equals_plain(
     optimizer: str, constraint: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generator, rows = torch.Generator().manual_seed(0), "sphere" in constraint
+    generator, rows = torch.Generator().manual_seed(0), constraint in BY_ROWS
     held = CONSTRAINTS[constraint]
     weights = [
         started(torch.empty(shape, dtype=dtype), held, generator)
@@ -86,6 +94,7 @@ def test_options_are_followed(
         cl.Circle(torch.linspace(0.6, 1.0, 35)),
         cl.Sphere(torch.tensor([5.0, 6.0, 7.0]).view(3, 1)),
         cl.Sphere(torch.linspace(1.0, 2.0, 20), slack=False),
+        cl.Affine.mean(0.5),
     ],
     ids=repr,
 )

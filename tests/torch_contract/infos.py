@@ -43,6 +43,10 @@ KINDS = (
     "orthogonal-tall",
     "orthogonal-blocks",
     "implicit",
+    "affine",
+    "symmetric",
+    "nonnegative",
+    "simplex",
     "core-columns",
 )
 

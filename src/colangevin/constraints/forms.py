@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from colangevin.constraints.radius import Radius
 
-__all__ = ["ElementwiseForm", "Form", "OrthogonalForm", "SphereForm"]
+__all__ = [
+    "ElementwiseForm",
+    "Form",
+    "LevelForm",
+    "OrthogonalForm",
+    "SimplexForm",
+    "SphereForm",
+    "SquareForm",
+]
 
 
 @dataclass(frozen=True)
@@ -17,6 +25,11 @@ class ElementwiseForm:
     """Every element moves alone: on the circle of its radius, or on the line without one."""
 
     radius: Radius | None
+
+
+@dataclass(frozen=True)
+class SquareForm:
+    """Every element moves alone: it is the square of its position, which moves on the line."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +41,20 @@ class SphereForm:
 
 
 @dataclass(frozen=True)
+class SimplexForm:
+    """Every row moves alone: its entries are the squares of a position on the unit sphere."""
+
+
+@dataclass(frozen=True)
+class LevelForm:
+    """Every row moves alone: on the plane of the rows with this mean."""
+
+    mean: float
+
+
+@dataclass(frozen=True)
 class OrthogonalForm:
     """Matrices with orthonormal rows or columns."""
 
 
-Form = ElementwiseForm | SphereForm | OrthogonalForm
+Form = ElementwiseForm | SquareForm | SphereForm | SimplexForm | LevelForm | OrthogonalForm

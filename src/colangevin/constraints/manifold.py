@@ -203,7 +203,7 @@ class Manifold(ABC):
 
     @property
     def matrix_shape(self) -> tuple[int, int]:
-        """The shape of the matrices that :meth:`steepest` orthogonalises."""
+        """The shape of the matrices that `steepest` orthogonalises."""
         return self.shape[0], math.prod(self.shape[1:])
 
     def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:

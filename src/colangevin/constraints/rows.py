@@ -1,13 +1,25 @@
 """Rows of a stack as unit vectors: lengths and directions, projections, and blocks that fit the cache."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-__all__ = ["blocks", "normalise", "polar_form", "tangent", "tangent_alone"]
+__all__ = ["blocks", "left_by", "normalise", "polar_form", "precise", "rows_of", "tangent", "tangent_alone"]
 
 _BLOCK = 1 << 18  # entries that a CPU works on at a time
+
+
+def rows_of(weight: Tensor) -> Tensor:
+    """A stack of weights (copies, rows, ...) as (copies, rows, entries of a row)."""
+    rows = weight.shape[1] if weight.dim() > 1 else 1
+    return weight.reshape(weight.shape[0], rows, math.prod(weight.shape[2:]))
+
+
+def precise(rows: Tensor) -> Tensor:
+    """Rows in float64, for sums that are compared with a bound."""
+    return rows if rows.device.type == "mps" else rows.double()  # which MPS does not have
 
 
 def blocks(q: Tensor) -> list[slice]:
@@ -24,10 +36,15 @@ def tangent(x: Tensor, p: Tensor) -> Tensor:
 
 def tangent_alone(x: Tensor, p: Tensor) -> Tensor:
     """What of p lies along the sphere, also where p is normal but for its rounding."""
-    left = tangent(x, p)
+    return left_by(lambda p: tangent(x, p), p)
+
+
+def left_by(projection: Callable[[Tensor], Tensor], p: Tensor) -> Tensor:
+    """What a projection leaves of rows, also where it takes away all but their rounding."""
+    left = projection(p)
     # rows of which little is left are projected again: of a large normal part the rounding stays behind
     while bool((again := _peak(p) > 2 * _peak(left)).any()):
-        p, left = left, torch.where(again, tangent(x, left), left)
+        p, left = left, torch.where(again, projection(left), left)
     return left
 
 

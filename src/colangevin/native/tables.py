@@ -17,9 +17,12 @@ import torch
 __all__ = [
     "CIRCLE",
     "FRAME",
+    "LEVEL",
     "LINE",
     "MOST_LETTERS",
+    "SIMPLEX",
     "SPHERE",
+    "SQUARE",
     "TYPES",
     "Finding",
     "Job",
@@ -29,7 +32,7 @@ __all__ = [
 ]
 
 MOST_LETTERS = 64
-LINE, CIRCLE, SPHERE, FRAME = range(4)
+LINE, CIRCLE, SQUARE, SPHERE, SIMPLEX, LEVEL, FRAME = range(7)
 #: numbers of the dtypes
 TYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 

@@ -307,8 +307,8 @@ def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas:
         # stacklevel 1: constrain() and the optimizer both warn, and Python shows one warning a place in code
         warnings.warn(
             f"{label(name, parameter.shape)}: {count} weights start exactly at the bound of {constraint!r}, "
-            "where the gradient has no tangential part; without noise they will not move. Choose a larger "
-            "radius or smaller weights, or set a temperature.",
+            "where the gradient has no tangential part; without noise they will not move. Start them inside "
+            "of the bound (of a radius, choose a larger radius), or set a temperature.",
             UserWarning,
             stacklevel=1,
         )

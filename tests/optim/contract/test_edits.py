@@ -72,8 +72,9 @@ def test_infeasible_edit_is_an_error_that_changes_nothing(
     for optimizer in SCHEMES:
         problem, opt = start(optimizer, constraint, dtype)
         train(problem, opt, 2)
-        ramp = torch.linspace(10, 20, problem.weight.numel()).view_as(problem.weight)
-        edit(problem, (ramp * constraint.weight(dtype, seed=9)).to(dtype))
+        uneven = -torch.linspace(10, 20, problem.weight.numel())
+        uneven[1::2] *= 3
+        edit(problem, (uneven.view_as(problem.weight) * constraint.weight(dtype, seed=9)).to(dtype))
         before = snapshot(opt)
         problem.backward()
         with pytest.raises(cl.InfeasibleError, match="parameter 'weight'"):

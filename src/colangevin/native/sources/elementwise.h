@@ -1,4 +1,5 @@
-/* Weights whose elements move alone: on lines, or on circles with their angle as position. */
+/* Weights whose elements move alone: on lines, on circles with their angle as position, or as squares of a position that
+ * moves on the line. */
 
 
 /* The gradient of what is minimised, weight decay included. */
@@ -39,6 +40,14 @@ static inline void NAME(kick_angles)(
             p[i] = FMA(-b, NAME(cosine)(q[i]) * force[i], faded * p[i]);
 }
 
+/* B on roots: the gradient with respect to the root is 2 q G. */
+static inline void NAME(kick_roots)(
+    int count, REAL faded, REAL b, const REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force)
+{
+    for (int i = 0; i < count; i++)
+        p[i] = FMA(-b, 2 * q[i] * force[i], faded * p[i]);
+}
+
 /* Multiply a block by factors, if there are any. */
 static inline void NAME(scale)(int count, REAL *RESTRICT x, const REAL *RESTRICT factor)
 {
@@ -65,6 +74,8 @@ static inline void NAME(follow)(
         case 'B':
             if (w->form == CIRCLE)
                 NAME(kick_angles)(count, faded, number * unit, q, p, force);
+            else if (w->form == SQUARE)
+                NAME(kick_roots)(count, faded, number, q, p, force);
             else
                 for (int i = 0; i < count; i++)
                     p[i] = FMA(-number, force[i], faded * p[i]);
@@ -161,6 +172,19 @@ static inline int NAME(oba_on_circles)(
     return !beyond;
 }
 
+/* The same on roots; writes the weights too. */
+static inline void NAME(oba_on_roots)(
+    const struct program *program, int count, REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force,
+    REAL *RESTRICT theta)
+{
+    const REAL c = (REAL)program->number[0], b = (REAL)program->number[1], a = (REAL)program->number[2];
+    for (int i = 0; i < count; i++) {
+        p[i] = FMA(-b, 2 * q[i] * force[i], c * p[i]);
+        q[i] = FMA(a, p[i], q[i]);
+        theta[i] = q[i] * q[i];
+    }
+}
+
 /* Whether a program is O without noise, B and A. */
 static inline int NAME(is_oba)(const struct program *program)
 {
@@ -203,6 +227,38 @@ static void NAME(move_angles)(const struct weight *w, int64_t start, int64_t sto
             NAME(lower)(count, q, r, theta);
         if (w->radii)
             NAME(scale)(count, theta, (const REAL *)w->radii + at);
+        if (!whole)
+            NAME(write)(w->weight, w->weight_type, at, count, theta);
+    }
+}
+
+/* Move the elements of squares from start to stop. */
+static void NAME(move_roots)(const struct weight *w, int64_t start, int64_t stop)
+{
+    REAL theta_room[BLOCK], force_room[BLOCK];
+    uint64_t keys[MOST_LETTERS];
+    const int whole = w->weight_type == FEW(FLOAT32, FLOAT64), oba = NAME(is_oba)(w->program);
+    draw_keys(w, keys);
+    for (int64_t at = start; at < stop; at += BLOCK) {
+        const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
+        REAL *q = (REAL *)w->position + at, *p = (REAL *)w->momentum + at;
+        REAL *theta = whole ? (REAL *)w->weight + at : theta_room;
+        if (!whole && w->decay != 0)
+            NAME(read)(w->weight, w->weight_type, at, count, theta_room);
+        const REAL *force = NAME(force)(w, at, count, theta, force_room);
+        if (oba) {
+            NAME(oba_on_roots)(w->program, count, q, p, force, theta);
+        } else {
+            if (w->program->letters) {
+                NAME(follow)(w, at, count, q, p, force, 1, NULL, keys);
+            } else {
+                for (int i = 0; i < count; i++)
+                    force_room[i] = 2 * q[i] * force[i];
+                NAME(euler_on_lines)(w, at, count, q, force_room, keys);
+            }
+            for (int i = 0; i < count; i++)
+                theta[i] = q[i] * q[i];
+        }
         if (!whole)
             NAME(write)(w->weight, w->weight_type, at, count, theta);
     }

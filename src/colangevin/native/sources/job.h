@@ -10,7 +10,7 @@ enum { MOST_LETTERS = 64 };
 enum type { FLOAT32, FLOAT64, BFLOAT16, FLOAT16 };
 
 /* which manifold a weight lies on */
-enum form { LINE, CIRCLE, SPHERE, FRAME };
+enum form { LINE, CIRCLE, SQUARE, SPHERE, SIMPLEX, LEVEL, FRAME };
 
 /* One segment of a step: its letters with their numbers, or the overdamped step. */
 struct program {
@@ -40,10 +40,10 @@ struct weight {
     const void *radii;          /* of the state's type, one an element or a row; NULL for one radius */
     const struct program *program;
     int64_t elements;
-    int64_t rows;               /* of a sphere or a matrix: rows, and entries of a row of the weight; of a sphere also */
-    int64_t entries;            /* the distance of two rows of the state */
+    int64_t rows;               /* of rows that move alone or of a matrix: rows, and entries of a row of the weight; */
+    int64_t entries;            /* of the former also the distance of two rows of the state */
     int64_t stride;
-    double radius;
+    double radius;              /* of a level: the mean of its rows */
     double decay;               /* weight decay */
     double bound;               /* on the norm of the gradient: a larger one is looked at by the host */
     uint64_t seed;
@@ -51,7 +51,7 @@ struct weight {
     uint64_t copy;
     uint64_t left;              /* checksum of the weight after the last step */
     int64_t first_unit;         /* of work */
-    struct window window;       /* of a part of a weight, for its noise; a sphere's has whole rows */
+    struct window window;       /* of a part of a weight, for its noise; it has whole rows where rows move alone */
     int32_t form;
     int32_t slack;              /* whether a row of the position has one entry more than one of the weight */
     int32_t weight_type;
@@ -77,7 +77,7 @@ struct finding {
 struct job {
     struct weight **weights;
     struct finding *findings;   /* one a unit */
-    void *room;                 /* memory for a row of a sphere or for a matrix */
+    void *room;                 /* memory for a row or for a matrix */
     int64_t room_bytes;         /* found by plan: of one thread */
     int64_t whole_room_bytes;   /* found by plan: of all threads together */
     int64_t count;              /* of weights */

@@ -55,7 +55,7 @@ static int64_t room_of(const struct weight *w)
 {
     if (w->form == FRAME)
         return w->state_type == FLOAT64 ? frame_room_double(w) : frame_room_float(w);
-    return w->form == SPHERE ? (w->entries + w->slack) * (int64_t)sizeof(double) : 0;
+    return in_rows(w) ? (w->entries + w->slack) * (int64_t)sizeof(double) : 0;
 }
 
 static void move_unit(struct job *job, struct weight *w, int64_t unit, void *room)
@@ -67,18 +67,10 @@ static void move_unit(struct job *job, struct weight *w, int64_t unit, void *roo
         return;
     }
     stretch(w, unit - w->first_unit, &start, &stop);
-    if (w->form == SPHERE && w->state_type == FLOAT64)
-        move_rows_double(w, start / w->entries, stop / w->entries, (double *)room);
-    else if (w->form == SPHERE)
-        move_rows_float(w, start / w->entries, stop / w->entries, (float *)room);
-    else if (w->form == CIRCLE && w->state_type == FLOAT64)
-        move_angles_double(w, start, stop);
-    else if (w->form == CIRCLE)
-        move_angles_float(w, start, stop);
-    else if (w->state_type == FLOAT64)
-        move_lines_double(w, start, stop);
+    if (w->state_type == FLOAT64)
+        move_stretch_double(w, start, stop, (double *)room);
     else
-        move_lines_float(w, start, stop);
+        move_stretch_float(w, start, stop, (float *)room);
     job->findings[unit].checksum = checksum(w, start, stop);
 }
 

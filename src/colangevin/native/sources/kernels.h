@@ -28,7 +28,13 @@ struct kernels {
     void (*normals_double)(uint64_t key, const struct window *, int64_t start, int64_t count, double *out);
 };
 
-/* How many rows of a sphere are a unit. */
+/* Whether rows of a weight move alone. */
+static inline int in_rows(const struct weight *w)
+{
+    return w->form == SPHERE || w->form == SIMPLEX || w->form == LEVEL;
+}
+
+/* How many rows that move alone are a unit. */
 static inline int64_t rows_of_unit(const struct weight *w)
 {
     return w->entries < UNIT ? UNIT / w->entries : 1;
@@ -37,14 +43,14 @@ static inline int64_t rows_of_unit(const struct weight *w)
 /* How many units of work a weight is. */
 static inline int64_t units_of(const struct weight *w)
 {
-    int64_t all = w->form == SPHERE ? w->rows : w->elements, one = w->form == SPHERE ? rows_of_unit(w) : UNIT;
+    int64_t all = in_rows(w) ? w->rows : w->elements, one = in_rows(w) ? rows_of_unit(w) : UNIT;
     return (all + one - 1) / one;
 }
 
-/* The elements of one unit of a weight; of a sphere they are whole rows. */
+/* The elements of one unit of a weight: whole rows where they move alone. */
 static inline void stretch(const struct weight *w, int64_t unit, int64_t *start, int64_t *stop)
 {
-    int64_t length = w->form == SPHERE ? rows_of_unit(w) * w->entries : UNIT;
+    int64_t length = in_rows(w) ? rows_of_unit(w) * w->entries : UNIT;
     *start = unit * length;
     *stop = *start + length < w->elements ? *start + length : w->elements;
 }

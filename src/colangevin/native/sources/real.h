@@ -34,6 +34,8 @@
 #include "elementwise.h"
 #include "packs.h"
 #include "spheres.h"
+#include "levels.h"
+#include "forms.h"
 #include "matrices.h"
 #include "frames.h"
 

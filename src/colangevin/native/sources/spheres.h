@@ -1,4 +1,5 @@
-/* Weights whose rows move alone, each on the unit sphere as x = q / r.
+/* Weights whose rows move alone, each on the unit sphere as x = q / r. The weights of a simplex are the squares of x, and
+ * r is 1.
  *
  * A step is a few passes over a row, which stays in the cache: one for each O and B, which adds up what the projection
  * needs, and one for each A, which projects and moves.
@@ -75,17 +76,24 @@ static inline double NAME(project)(struct NAME(row) *row)
     return left;
 }
 
-/* The gradient of a row, weight decay included, from entry at on: as many entries as there are in one piece. */
+/* The gradient of a row, weight decay included, from entry at on: as many entries as there are in one piece. Where the
+ * weights are squares of q it is that with respect to q. */
 static inline const REAL *NAME(force_of_row)(
-    const struct weight *w, int64_t number, int64_t at, int64_t *count, REAL *theta_room, REAL *room)
+    const struct weight *w, int64_t number, int64_t at, int64_t *count, const REAL *q, REAL *theta_room, REAL *room)
 {
     const int64_t start = number * w->entries + at;
-    const int as_it_lies = w->gradient_type == FEW(FLOAT32, FLOAT64) && w->decay == 0 && !w->maximize;
+    const int squares = w->form == SIMPLEX, plain = w->decay == 0 && !w->maximize && !squares;
+    const int as_it_lies = w->gradient_type == FEW(FLOAT32, FLOAT64) && plain;
     *count = as_it_lies || w->entries - at < BLOCK ? w->entries - at : BLOCK;
     if (as_it_lies)
         return (const REAL *)w->gradient + start;
     const REAL *theta = w->decay != 0 ? NAME(read)(w->weight, w->weight_type, start, (int)*count, theta_room) : NULL;
-    return NAME(force)(w, start, (int)*count, theta, room);
+    const REAL *force = NAME(force)(w, start, (int)*count, theta, room);
+    if (!squares)
+        return force;
+    for (int64_t i = 0; i < *count; i++)
+        room[i] = 2 * q[at + i] * force[i];
+    return room;
 }
 
 /* B: p <- p - b G; slack has no gradient. */
@@ -94,7 +102,7 @@ static inline void NAME(kick)(const struct weight *w, int64_t number, REAL b, st
     REAL theta_room[BLOCK], room[BLOCK];
     const REAL none = 0;
     for (int64_t at = 0, count; at < w->entries; at += count) {
-        const REAL *force = NAME(force_of_row)(w, number, at, &count, theta_room, room);
+        const REAL *force = NAME(force_of_row)(w, number, at, &count, row->q, theta_room, room);
         NAME(gather)(row, at, count, -b, force);
     }
     if (w->slack)
@@ -150,7 +158,7 @@ static inline void NAME(euler_of_row)(
     for (int64_t i = 0; i < row->n; i++)
         x[i] = row->unit * row->q[i];
     for (int64_t at = 0, count; at < w->entries; at += count) {
-        const REAL *force = NAME(force_of_row)(w, number, at, &count, theta_room, room);
+        const REAL *force = NAME(force_of_row)(w, number, at, &count, row->q, theta_room, room);
         for (int64_t i = 0; i < count; i++)
             x[at + i] -= h * force[i];
     }
@@ -167,6 +175,18 @@ static inline void NAME(euler_of_row)(
     if (row->p) { /* left by steps with momentum: kept, but cotangent where q is now */
         NAME(measure)(row);
         NAME(project)(row);
+    }
+}
+
+/* Write the weights of a row of a simplex. */
+static inline void NAME(write_squares)(const struct weight *w, int64_t number, const REAL *RESTRICT q)
+{
+    REAL theta[BLOCK];
+    for (int64_t at = 0; at < w->entries; at += BLOCK) {
+        const int count = w->entries - at < BLOCK ? (int)(w->entries - at) : BLOCK;
+        for (int i = 0; i < count; i++)
+            theta[i] = q[at + i] * q[at + i];
+        NAME(write)(w->weight, w->weight_type, number * w->entries + at, count, theta);
     }
 }
 
@@ -202,7 +222,9 @@ static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last,
         if (row.faded != 1)
             for (int64_t i = 0; i < n; i++)
                 p[i] *= row.faded;
-        if (moved && w->position)
+        if (moved && w->form == SIMPLEX)
+            NAME(write_squares)(w, number, q);
+        else if (moved && w->position)
             NAME(write)(w->weight, w->weight_type, number * w->entries, (int)w->entries, q);
     }
 }

@@ -7,10 +7,29 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import solves
-from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
+from colangevin.constraints.forms import (
+    ElementwiseForm,
+    Form,
+    LevelForm,
+    OrthogonalForm,
+    SimplexForm,
+    SphereForm,
+    SquareForm,
+)
 from colangevin.dynamics.rates import Scalar, varies
 from colangevin.native import tables
-from colangevin.native.tables import CIRCLE, FRAME, LINE, SPHERE, TYPES, Program, Weight
+from colangevin.native.tables import (
+    CIRCLE,
+    FRAME,
+    LEVEL,
+    LINE,
+    SIMPLEX,
+    SPHERE,
+    SQUARE,
+    TYPES,
+    Program,
+    Weight,
+)
 from colangevin.noise import Window
 from colangevin.step.entry import Entry
 from colangevin.step.native.radii import one_a_copy, radius_table
@@ -22,6 +41,13 @@ __all__ = ["Rows"]
 _LARGE = 1 << 16
 # What an element of a matrix costs at least, in units of one that moves alone: some thirty passes.
 _OF_A_MATRIX = 32
+_NUMBERS = {
+    SquareForm: SQUARE,
+    SphereForm: SPHERE,
+    SimplexForm: SIMPLEX,
+    LevelForm: LEVEL,
+    OrthogonalForm: FRAME,
+}
 _MASK = (1 << 64) - 1
 
 
@@ -43,9 +69,11 @@ class Rows:
         #: for a list of all rows of a job
         self.pointers = [ctypes.pointer(row) for row in self.table]
         form = entry.form
+        assert form is not None
         elements = entry.numel // entry.copies
         sphere = isinstance(form, SphereForm)
-        rows, held = (0, 0) if isinstance(form, ElementwiseForm) else entry.configuration_shape
+        alone = isinstance(form, ElementwiseForm | SquareForm)
+        rows, held = (0, 0) if alone else entry.configuration_shape
         slack = int(isinstance(form, SphereForm) and form.slack)
         radius = form.radius if isinstance(form, ElementwiseForm | SphereForm) else None
         window = entry.window or Window(0, elements, 0)
@@ -53,7 +81,8 @@ class Rows:
             row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
             row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
-            row.sampled = row.form in (CIRCLE, SPHERE) and entry.numel > _LARGE
+            row.sampled = row.form not in (LINE, FRAME) and entry.numel > _LARGE
+            row.radius = form.mean if isinstance(form, LevelForm) else 1.0
             row.window = tables.Window(window.first, min(window.length, elements), window.stride)
             row.word, row.copy, row.counts = entry.word & _MASK, entry.numbers[copy], copy == 0
         if radius is not None:
@@ -145,11 +174,11 @@ class Rows:
             row.program, row.bound = ctypes.pointer(program), bound
 
 
-def _number(form: Form | None) -> int:
+def _number(form: Form) -> int:
     """The number of a form."""
     if isinstance(form, ElementwiseForm):
         return LINE if form.radius is None else CIRCLE
-    return FRAME if isinstance(form, OrthogonalForm) else SPHERE
+    return _NUMBERS[type(form)]
 
 
 def _address(tensor: Tensor, copy: int, entry: Entry) -> int:
