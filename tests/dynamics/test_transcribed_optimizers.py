@@ -27,7 +27,9 @@ def given_noise(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """A queue of the noise that the optimizers draw next, one tensor for each key."""
     queue: list[Tensor] = []
 
-    def take(keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+    def take(
+        keys: list[int], shape: tuple[int, ...], *, dtype: torch.dtype, device: torch.device, window: None
+    ) -> Tensor:
         drawn = torch.stack([queue.pop(0) for _ in keys])
         assert drawn.shape == (len(keys), *shape)
         assert (drawn.dtype, drawn.device) == (dtype, device)
