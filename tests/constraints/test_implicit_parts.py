@@ -243,6 +243,6 @@ def test_a_row_whose_jacobian_loses_rank_is_an_error() -> None:
     constraint = cl.Implicit(lambda row: row[0] * row[1], over="rows")
     optimizer = cl.CoLod([{"params": [("w", weight)], "constraint": constraint}], 0.1)
     weight.grad = torch.ones(2, 2)
-    with pytest.raises(cl.ConvergenceError, match="parameter 'w' .*Jacobian has rank 0 for 1 components"):
+    with pytest.raises(cl.ConvergenceError, match=r"parameter 'w' .*Jacobian has rank 0 for 1 components"):
         optimizer.step()
     assert torch.equal(weight, torch.tensor([[1.0, 0.0], [0.0, 0.0]]))

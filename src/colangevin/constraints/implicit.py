@@ -1,13 +1,13 @@
 r"""General constraints: $g(w) = 0$, or $g(w) \le 0$ with slack, for any differentiable g."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from colangevin.constraints.constraint import Constraint
-from colangevin.constraints.fingerprint import fingerprint
+from colangevin.constraints.fingerprint import fingerprint, not_compared
 from colangevin.constraints.parts import OVER, Over
 from colangevin.constraints.zero_set import ZeroSet
 from colangevin.errors import ConstraintError, label
@@ -109,6 +109,12 @@ class Implicit(Constraint):
         if self.over != "weight":
             description["over"] = self.over
         return description
+
+    def not_compared(self, saved: Mapping[str, Any]) -> str:
+        keys = ("code", "nonpositive_code")
+        pairs = zip(keys, self.functions, strict=False)
+        words = [(function, not_compared(function, dict(saved.get(key, {})))) for key, function in pairs]
+        return "; ".join(f"{_name(function)}: {each}" for function, each in words if each)
 
     # ---- what the manifold asks ------------------------------------------------------------------
 
