@@ -2,12 +2,22 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Contender, Run, optimizer_run, orthogonality
 
-__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL", "SPHERES"]
+__all__ = [
+    "CIRCLE",
+    "CIRCLE_NOISY",
+    "ELEMENTWISE",
+    "GENERAL_ENTRIES",
+    "GENERAL_ROWS",
+    "GENERAL_WEIGHT",
+    "ORTHOGONAL",
+    "SPHERES",
+]
 
 RADIUS = 2.0  # above every starting weight and every starting row
 TEMPERATURE = 1e-6
@@ -21,9 +31,11 @@ def _build(
     def build(weights: list[Tensor], size: float) -> Run:
         bound = [weight for weight in weights if weight.dim() >= least_dim]
         free = [weight for weight in weights if weight.dim() < least_dim]
-        if isinstance(constraint, cl.Sphere) and not constraint.slack:
+        if isinstance(constraint, cl.Implicit) or (
+            isinstance(constraint, cl.Sphere) and not constraint.slack
+        ):
             for weight in bound:
-                constraint.init_(weight)
+                constraint.init_(weight, init="nearest")
         groups = [{"params": bound, "constraint": constraint}, {"params": free}]
         optimizer = cl.ConstrainedSGD(
             [group for group in groups if group["params"]],
@@ -65,4 +77,24 @@ SPHERES = (
     _contender("sphere, slack", cl.Sphere(RADIUS), 7, least_dim=2),
     _contender("sphere", cl.Sphere(RADIUS, slack=False), 5, least_dim=2),
 )
+
+
+def _sums_to_one(row: Tensor) -> Tensor:
+    return row.sum() - 1
+
+
+def _groups_of_rows(w: Tensor) -> Tensor:
+    """Squared norms of 64 groups of rows, at half of what fresh weights have."""
+    return w.reshape(64, -1).square().sum(1) - w.numel() / 64 * 0.02**2 / 2
+
+
+def _general(method: str, constraint: cl.Implicit) -> Contender:
+    # its solves look at their residuals on the host, so that no step can be captured
+    return Contender(method, "colangevin", _build(constraint, 2, 0.0), None)
+
+
+#: constraints written as a function g
+GENERAL_ROWS = _general("g of a row: sums to 1", cl.Implicit(_sums_to_one, over="rows"))
+GENERAL_ENTRIES = _general("g of an entry: >= 0", cl.Implicit(torch.neg, inequality=True, over="entries"))
+GENERAL_WEIGHT = _general("g of the weight: 64 components", cl.Implicit(_groups_of_rows))
 ELEMENTWISE = (_contender("free", cl.Free(), 5), CIRCLE, CIRCLE_NOISY, *SPHERES)
