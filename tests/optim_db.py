@@ -77,6 +77,16 @@ def rows_in_balls(w: Tensor) -> Tensor:
     return w.square().sum(1) - 1.44
 
 
+def sums_to_one(row: Tensor) -> Tensor:
+    """A row on a plane: one component."""
+    return row.sum() - 1
+
+
+def within_one(entry: Tensor) -> Tensor:
+    """An entry of size at most 1."""
+    return entry.square() - 1
+
+
 def _normal(*shape: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: torch.randn(shape, generator=g, dtype=torch.float64)
 
@@ -106,6 +116,11 @@ def _on_sphere_and_plane(g: torch.Generator) -> Tensor:
     return w * (2**0.5 / w.norm())
 
 
+def _rows_on_sphere_and_plane(g: torch.Generator) -> Tensor:
+    w = torch.randn(4, 3, generator=g, dtype=torch.float64)
+    return 2**0.5 * nn.functional.normalize(w - w.mean(1, keepdim=True), dim=1)
+
+
 def _symmetric(n: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: (lambda w: w + w.mT)(torch.randn(n, n, generator=g, dtype=torch.float64))
 
@@ -132,6 +147,15 @@ CONSTRAINTS = (
     ConstraintCase("orthogonal-conv", cl.Orthogonal(), _orthogonal(4, 2, 3, 3)),
     ConstraintCase("implicit", cl.Implicit(sphere_and_plane), _on_sphere_and_plane),
     ConstraintCase("implicit-slack", cl.Implicit(rows_in_balls, inequality=True), _rows(0.2, 1.1, 2, 3)),
+    ConstraintCase("implicit-rows", cl.Implicit(sphere_and_plane, over="rows"), _rows_on_sphere_and_plane),
+    ConstraintCase(
+        "implicit-simplex", cl.Implicit(sums_to_one, nonpositive=torch.neg, over="rows"), _simplex(4, 3)
+    ),
+    ConstraintCase(
+        "implicit-entries",
+        cl.Implicit(within_one, inequality=True, over="entries"),
+        _uniform(0.9, 4, 3),
+    ),
     ConstraintCase("core-symmetric", Symmetric(), _symmetric(3)),
     ConstraintCase("core-columns", Columns(1.5), _columns(1.5, 4, 3)),
     ConstraintCase("core-simplex", Simplex(), _simplex(4, 3)),

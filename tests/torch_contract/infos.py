@@ -1,4 +1,4 @@
-"""The rows of ``optim_db`` as torch's own ``OptimizerInfo``: three optimizers times five constraints.
+"""The rows of ``optim_db`` as torch's own ``OptimizerInfo``: three optimizers times seven constraints.
 
 The tests beside this file ask of each what torch's tests ask of torch's optimizers. Torch ships the machinery
 (``torch.testing._internal``), not the tests, so they are written anew, one file a subject.
@@ -34,7 +34,7 @@ from tests.optim_db import OPTIMIZERS, ConstraintCase, OptimizerCase, Problem, b
 __all__ = ["INFOS", "REASONS", "ConstrainedInfo", "TestCase", "each_info", "on_the_cpu"]
 
 CLASSES = (cl.CoLod, cl.CoLud, cl.ConstrainedSGD)
-KINDS = ("free", "circle", "sphere-slack", "orthogonal-tall", "implicit", "core-columns")
+KINDS = ("free", "circle", "sphere-slack", "orthogonal-tall", "implicit", "implicit-rows", "core-columns")
 
 
 # ---- what is not to be had -------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class ConstrainedInfo(OptimizerInfo):
 
     @property
     def name(self) -> str:
-        return f"{self.optim_cls.__name__}_{type(self.constraint.constraint).__name__}"
+        return f"{self.optim_cls.__name__}_{self.constraint.id.replace('-', '_')}"
 
     def option_sets(self, *, noisy: bool = True) -> Iterator[dict[str, Any]]:
         """The options of each input, with noise or without."""

@@ -54,7 +54,13 @@ def not_compared(function: Callable[..., Any], saved: dict[str, str]) -> str:
 def _words(value: object, seen: frozenset[int], unseen: set[str]) -> str:
     """A value in words that are the same in every process; recursion ends at what has been ``seen``.
 
-    Classes of objects whose contents the words leave out are added to ``unseen``.
+    Args:
+        value: anything.
+        seen: what is being put into words already.
+        unseen: takes the classes of objects whose contents the words leave out.
+
+    Returns:
+        The words.
     """
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return f"{type(value).__name__} {value!r}"

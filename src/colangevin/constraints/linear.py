@@ -17,8 +17,9 @@ __all__ = ["Dense", "Linear", "MatrixFree", "sizes"]
 
 # Parts so short are multiplied entry by entry: a call of BLAS for each would take longer.
 _SHORT = 8
-# Conjugate gradients: sign vectors that agree on the diagonal to this, and normal ones that estimate it.
-_DIAGONAL, _PROBES = 1e-2, 8
+# Normal vectors that estimate the diagonal of J J^T, to a factor of 2: enough to precondition with.
+_PROBES = 8
+# Conjugate gradients that take longer give way to a matrix.
 _ITERATIONS = 200
 
 
@@ -113,8 +114,11 @@ class MatrixFree:
 
     @full_precision
     def __init__(self, function: Callable[[Tensor], Tensor], w: Tensor, xi: Tensor) -> None:
-        self.function, self.w, self.xi = function, w, xi
+        self.w, self.xi = w, xi
         value, self._vjp, *_ = torch.func.vjp(function, w[0])
+        # J v is the derivative of the linear map lam -> J^T lam, applied to v. torch.func.jvp would import
+        # TorchScript, which warns, and run g again for every product.
+        self._jvp = torch.func.vjp(lambda lam: self._vjp(lam)[0], torch.zeros_like(value))[1]
         self.components = value.shape[0]
         self.diagonal = self._diagonal(value)
 
@@ -125,7 +129,7 @@ class MatrixFree:
     def push(self, v: Tensor) -> Tensor:
         """J v, for a row v."""
         n = self.w.shape[1]
-        pushed: Tensor = torch.func.jvp(self.function, (self.w[0],), (v[0, :n],))[1]
+        pushed: Tensor = self._jvp(v[0, :n])[0]
         return _plus_last(pushed.detach().unsqueeze(0), 2 * self.xi * v[:, n:])
 
     @full_precision
@@ -139,10 +143,11 @@ class MatrixFree:
         draw = torch.Generator().manual_seed(0)  # the same in every call: a step is a function of its input
         found = []
         for _ in range(2):
-            signs = torch.randint(2, (1, self.components), generator=draw).to(value) * 2 - 1
-            found.append(signs * self.push(self.pull(signs)))
+            # not signs alone: two of them agree with two others every second time
+            probe = (0.5 + torch.rand(1, self.components, generator=draw)).to(value)
+            found.append(self.push(self.pull(probe)) / probe)
         one, other = found
-        if bool(((one - other).abs() <= _DIAGONAL * one).all()):
+        if bool(((one - other).abs() <= torch.finfo(value.dtype).eps ** 0.5 * one).all()):
             return one
         squares = torch.zeros_like(one)
         for _ in range(_PROBES):

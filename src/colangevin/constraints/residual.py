@@ -12,11 +12,11 @@ from colangevin.surroundings import full_precision
 __all__ = ["Residual"]
 
 # From so many multiplications for J J^T on, m^2 n, it is applied and not formed. One step with momentum of g
-# with m components of n weights, float32, seconds of one core, formed against applied. Orthonormal columns:
-# m = 136, n = 256 (2^22): 2.2 and 7.7 ms; 300, 576 (2^26): 5.8 and 8.4; 528, 1024 (2^28): 22 and 7.9; 1176,
-# 2304 (2^32): 172 and 8.3. Norms of groups of rows of 256 x 256: m = 16 (2^24): 5.6 and 12.5; 32 (2^26): 11.3
-# and 12.0; 64 (2^28): 36 and 11.0.
-_FORMED = 2**26
+# with m components of n weights, float32, milliseconds of one core, formed against applied. Orthonormal
+# columns: m = 136, n = 256 (2^22): 2.5 and 3.8; 300, 576 (2^26): 6.0 and 4.0; 528, 1024 (2^28): 23 and 3.8;
+# 1176, 2304 (2^32): 175 and 4.1. Norms of groups of rows of 256 x 256: m = 8 (2^22): 4.4 and 6.5; 16 (2^24):
+# 6.1 and 6.2; 32 (2^26): 12 and 6.1; 64 (2^28): 33 and 6.1.
+_FORMED = 2**24
 # The most entries of a Jacobian that is formed after conjugate gradients failed: 1 GiB in float32.
 _LARGEST = 2**28
 
@@ -58,7 +58,7 @@ class Residual:
             return self.formed(q)
         try:
             return MatrixFree(self.function, q[:, : self.size], q[:, self.size :])
-        except NotImplementedError:  # an operation of g has no derivative in forward mode
+        except NotImplementedError:  # an operation of g can be differentiated once, and products take twice
             return self.formed(q)
 
     def sharper(self, linear: Linear, q: Tensor) -> Dense | None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from colangevin.constraints import newton
 from colangevin.constraints.capabilities import EmbeddedCurvature
+from colangevin.constraints.dtypes import START_TOLERANCE
 from colangevin.constraints.linear import Linear
 from colangevin.constraints.parts import Parts
 from colangevin.constraints.residual import Residual
@@ -235,6 +236,11 @@ class ZeroSet(EmbeddedCurvature):
         batches = (parts,) if self.system.batched else parts.split(1)
         size = torch.cat([self.system.linear(batch, self.components).scale for batch in batches])
         return excess / (size + torch.finfo(weight.dtype).tiny)
+
+    def start_tolerance(self, dtype: torch.dtype) -> float:
+        # a weight that was written down is on its bound, but off its equations by rounding
+        only_bounds = self.constraint.inequality
+        return super().start_tolerance(dtype) if only_bounds else START_TOLERANCE[dtype]
 
     def explain(self, weight: Tensor) -> str:
         relative = self._relative(weight)
