@@ -8,7 +8,17 @@ from torch import Tensor
 import colangevin as cl
 from benchmarks.contender import LR, MOMENTUM, Contender, Run, optimizer_run, orthogonality
 
-__all__ = ["CIRCLE", "CIRCLE_NOISY", "ELEMENTWISE", "ORTHOGONAL", "PLANES_AND_SQUARES", "SPHERES"]
+__all__ = [
+    "CIRCLE",
+    "CIRCLE_NOISY",
+    "ELEMENTWISE",
+    "GENERAL_ENTRIES",
+    "GENERAL_ROWS",
+    "GENERAL_WEIGHT",
+    "ORTHOGONAL",
+    "PLANES_AND_SQUARES",
+    "SPHERES",
+]
 
 RADIUS = 2.0  # above every starting weight and every starting row
 TEMPERATURE = 1e-6
@@ -23,6 +33,8 @@ def _place(constraint: cl.Constraint, weight: Tensor) -> None:
         weight.copy_(weight.softmax(1))
     elif isinstance(constraint, cl.Affine) or (isinstance(constraint, cl.Sphere) and not constraint.slack):
         constraint.init_(weight)
+    elif isinstance(constraint, cl.Implicit):
+        constraint.init_(weight, init="nearest")
 
 
 def _build(
@@ -81,4 +93,24 @@ PLANES_AND_SQUARES = (
     _contender("non-negative", cl.NonNegative(), 6),
     _contender("simplex rows", cl.Simplex(), 6),
 )
+
+
+def _sums_to_one(row: Tensor) -> Tensor:
+    return row.sum() - 1
+
+
+def _groups_of_rows(w: Tensor) -> Tensor:
+    """Squared norms of 64 groups of rows, at half of what fresh weights have."""
+    return w.reshape(64, -1).square().sum(1) - w.numel() / 64 * 0.02**2 / 2
+
+
+def _general(method: str, constraint: cl.Implicit) -> Contender:
+    # its solves look at their residuals on the host, so that no step can be captured
+    return Contender(method, "colangevin", _build(constraint, 2, 0.0), None)
+
+
+#: constraints written as a function g
+GENERAL_ROWS = _general("g of a row: sums to 1", cl.Implicit(_sums_to_one, over="rows"))
+GENERAL_ENTRIES = _general("g of an entry: >= 0", cl.Implicit(torch.neg, inequality=True, over="entries"))
+GENERAL_WEIGHT = _general("g of the weight: 64 components", cl.Implicit(_groups_of_rows))
 ELEMENTWISE = (_contender("free", cl.Free(), 5), CIRCLE, CIRCLE_NOISY, *SPHERES)

@@ -60,6 +60,8 @@ def _cpu_sections(seconds: float) -> list[Section]:
         Section(workloads.LAYER, _LAYER, short, 1),
         Section(workloads.MLP, _ELEMENTWISE_CPU, short, 1),
         Section(workloads.TEN, _ELEMENTWISE_CPU, Budget(0.0, seconds, 2000), 1),
+        Section(workloads.GENERAL_SQUARE, (SGD_FOREACH, ours.GENERAL_ROWS, ours.GENERAL_WEIGHT), short, 1),
+        Section(workloads.GENERAL_LAYER, (SGD_FOREACH, ours.GENERAL_ROWS, ours.GENERAL_ENTRIES), short, 1),
         Section(workloads.THOUSAND, small, Budget(seconds, 2 * seconds, 50), 1),
         Section(workloads.RESNET34, peers, long, 1),
         Section(
@@ -103,10 +105,14 @@ def _quick_sections() -> list[Section]:
     """Everything once at a size that takes seconds, to see that it runs."""
     budget = Budget(0.2, 0.05, 3)
     small = Workload("small", ((8, 6), (8,), (4, 8)))
+    general = Workload("small general", ((64, 8),))
     kernels = Workload("small kernels", ((8, 3, 3, 3), (4, 8, 1, 1)), orthonormal=True, drift=5)
     return [
         Section(small, _ELEMENTWISE_CPU, budget, 1),
         Section(Workload("small layer", ((8, 6),)), _LAYER, budget, 1),
+        Section(
+            general, (SGD_FOREACH, ours.GENERAL_ROWS, ours.GENERAL_ENTRIES, ours.GENERAL_WEIGHT), budget, 1
+        ),
         Section(kernels, (*_ORTHOGONAL, *TORCH, *GEOTORCH), budget, 1),
         *_growth((100, 1000), (4, 8), (1, 3), SGD_FOREACH, _ORTHOGONAL, budget),
     ]

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 __all__ = [
+    "GENERAL_LAYER",
+    "GENERAL_SQUARE",
     "GPT2_SMALL",
     "LAYER",
     "MLP",
@@ -93,6 +95,9 @@ PERCEPTRON = Workload("12 tensors, 2.9 M", _perceptron(784, 1000, 1000, 1000, 10
 SQUARES = Workload("11 matrices of 512 × 512", ((512, 512),) * 11)
 #: so few that a step is what calling it costs
 TEN = Workload("10 weights, 3 tensors", ((2, 3), (3,), (1,)))
+#: one weight under a constraint that is written as a function
+GENERAL_SQUARE = Workload("256 × 256", ((256, 256),))
+GENERAL_LAYER = Workload("1000 × 784", ((1000, 784),))
 #: so small that a call a matrix would be what a step costs
 THOUSAND = Workload("1,000 matrices of 100 × 100", ((100, 100),) * 1000, orthonormal=True, drift=_DRIFT)
 #: 36 kernels, 21.3 M weights

@@ -85,6 +85,16 @@ def rows_in_balls(w: Tensor) -> Tensor:
     return w.square().sum(1) - 1.44
 
 
+def sums_to_one(row: Tensor) -> Tensor:
+    """A row on a plane: one component."""
+    return row.sum() - 1
+
+
+def within_one(entry: Tensor) -> Tensor:
+    """An entry of size at most 1."""
+    return entry.square() - 1
+
+
 def _normal(*shape: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: torch.randn(shape, generator=g, dtype=torch.float64)
 
@@ -134,6 +144,11 @@ def _on_sphere_and_plane(g: torch.Generator) -> Tensor:
     return w * (2**0.5 / w.norm())
 
 
+def _rows_on_sphere_and_plane(g: torch.Generator) -> Tensor:
+    w = torch.randn(4, 3, generator=g, dtype=torch.float64)
+    return 2**0.5 * nn.functional.normalize(w - w.mean(1, keepdim=True), dim=1)
+
+
 def _symmetric(n: int) -> Callable[[torch.Generator], Tensor]:
     return lambda g: (lambda w: w + w.mT)(torch.randn(n, n, generator=g, dtype=torch.float64))
 
@@ -178,6 +193,15 @@ CONSTRAINTS = (
     ConstraintCase("nonnegative", cl.NonNegative(), lambda g: _normal(4, 3)(g).abs()),
     ConstraintCase("simplex", cl.Simplex(), _simplex(4, 3)),
     ConstraintCase("simplex-columns", cl.Simplex(over="columns"), _simplex(4, 3, dim=0)),
+    ConstraintCase("implicit-rows", cl.Implicit(sphere_and_plane, over="rows"), _rows_on_sphere_and_plane),
+    ConstraintCase(
+        "implicit-simplex", cl.Implicit(sums_to_one, nonpositive=torch.neg, over="rows"), _simplex(4, 3)
+    ),
+    ConstraintCase(
+        "implicit-entries",
+        cl.Implicit(within_one, inequality=True, over="entries"),
+        _uniform(0.9, 4, 3),
+    ),
     ConstraintCase("core-symmetric", Symmetric(), _symmetric(3)),
     ConstraintCase("core-columns", Columns(1.5), _columns(1.5, 4, 3)),
     ConstraintCase("core-simplex", Simplex(), _simplex(4, 3)),

@@ -122,6 +122,43 @@ def test_a_state_saved_under_another_g_is_refused():
         load(saved(sphere(1.0000001)))
 
 
+class Levels:
+    """A g that is an object, with a level that nobody can see in a checkpoint."""
+
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+    def __call__(self, w: Tensor) -> Tensor:
+        return w.square().sum().reshape(1) - self.level
+
+
+LEVELS = [1.0, 2.0]
+
+
+def of_a_list(w: Tensor) -> Tensor:
+    return w.square().sum().reshape(1) - LEVELS[0]
+
+
+@pytest.mark.parametrize(("g", "unseen"), [(Levels(1.0), "Levels"), (of_a_list, "list")])
+def test_loading_says_what_of_g_it_could_not_compare(g, unseen):
+    weight = nn.Parameter(torch.tensor([1.0, 0.0]))
+    optimizer = cl.CoLud([{"params": [("w", weight)], "constraint": cl.Implicit(g)}], 0.1, friction=1.0)
+    message = rf"parameter 'w' .*Not compared: .*: what is inside of its {unseen}. Make sure"
+    with pytest.warns(UserWarning, match=message):
+        optimizer.load_state_dict(saved(g))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [({"cpython-399": "0123"}, "saved by cpython-399 and is run by"), ({}, "that stored no fingerprint")],
+)
+def test_loading_says_that_code_of_another_python_was_not_compared(code, words):
+    state_dict = saved(sphere(1.0))
+    state_dict["param_groups"][0]["constraint"]["code"] = code
+    with pytest.warns(UserWarning, match=rf"parameter 'w' .*Not compared: .*its code.*{words}"):
+        load(state_dict)
+
+
 # ---- violation -----------------------------------------------------------------------------------
 
 
@@ -137,7 +174,15 @@ def test_violation_is_g_itself():
     parameter = nn.Parameter(weight.clone())
     groups = [{"params": [("w", parameter)], "constraint": cl.Implicit(determinant)}]
     optimizer = cl.CoLod(groups, 1e-3)  # accepted: |g| is small beside |J| |w|
+    assert cl.Implicit(determinant).on((3, 3)).infeasibility(weight[None]) < 1e-6
     assert cl.diagnostics.violation(optimizer)["w"] == pytest.approx(0.17, rel=1e-9)
+
+
+def test_words_give_g_itself_and_its_relative_size():
+    weight = torch.diag(torch.tensor([2.0, 1.0, 0.585], dtype=torch.float64))
+    message = r"determinant\(w\)\[0\] = 0\.17, must be 0; that is 0\.0\d+ of how far it moves with the weight"
+    with pytest.raises(cl.InfeasibleError, match=message):
+        cl.Implicit(determinant).check(weight)
 
 
 def test_violation_of_an_inequality_is_its_positive_part():

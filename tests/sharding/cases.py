@@ -34,6 +34,10 @@ def _unit(w: Tensor) -> Tensor:
     return w.square().sum().reshape(1) - 1
 
 
+def _sums_to_one(part: Tensor) -> Tensor:
+    return part.sum() - 1
+
+
 def constraints(rows: int, columns: int, dtype: torch.dtype) -> dict[str, tuple[cl.Constraint, Tensor]]:
     """Every constraint with a weight on it."""
     draw = torch.Generator().manual_seed(0)
@@ -62,6 +66,10 @@ def constraints(rows: int, columns: int, dtype: torch.dtype) -> dict[str, tuple[
         "Simplex of columns": (cl.Simplex(over="columns"), normal.softmax(0)),
         "Implicit": (cl.Implicit(_unit), unit),
         "Implicit bound": (cl.Implicit(_unit, inequality=True), unit / 2),
+        "Implicit rows": (cl.Implicit(_sums_to_one, over="rows"), normal.softmax(1)),
+        "Implicit rows, bound": (cl.Implicit(_unit, inequality=True, over="rows"), unit / 2),
+        "Implicit columns": (cl.Implicit(_sums_to_one, over="columns"), normal.softmax(0)),
+        "Implicit entries": (cl.Implicit(torch.neg, inequality=True, over="entries"), small + 0.5),
     }
 
 

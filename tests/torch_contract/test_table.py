@@ -1,6 +1,5 @@
 """The table of infos itself: it is whole, and every reason in it is somebody's."""
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,12 @@ def exported(base: type) -> set[type]:
     return {each for each in classes if issubclass(each, base)} - {base}
 
 
-def test_every_optimizer_under_every_constraint() -> None:
+def test_every_optimizer_and_every_constraint_are_tried() -> None:
     pairs = [(info.optim_cls, type(info.constraint.constraint)) for info in INFOS]
-    assert set(pairs) == set(
-        itertools.product(exported(torch.optim.Optimizer), [*exported(cl.Constraint), Columns])
-    )
-    assert len({info.name for info in INFOS}) == len(pairs)
+    assert {optimizer for optimizer, _ in pairs} == exported(torch.optim.Optimizer)
+    constraints = {*exported(cl.Constraint), Columns}
+    assert {constraint for optimizer, constraint in pairs if optimizer is cl.CoLud} == constraints
+    assert len({info.name for info in INFOS}) == len(INFOS)
 
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.test)

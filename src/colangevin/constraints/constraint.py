@@ -50,6 +50,17 @@ class Constraint(ABC):
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"name": type(self).__name__, **values}
 
+    def not_compared(self, saved: Mapping[str, Any]) -> str:
+        """What of the constraint cannot be compared with a saved description, in words; nothing by default.
+
+        Args:
+            saved: what `describe` gave for the constraint of a checkpoint.
+
+        Returns:
+            The words for a warning.
+        """
+        return ""
+
     def check_shape(self, shape: Sequence[int], name: str = "weight", copies: int = 1) -> None:
         """Raise `ConstraintError` when a weight of this shape cannot carry the constraint."""
         return

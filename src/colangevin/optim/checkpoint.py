@@ -1,5 +1,6 @@
 """State dicts: made of plain values and tensors, and checked before one is loaded."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -130,6 +131,14 @@ def _check_group(
             f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {theirs}, "
             f"the optimizer holds it under {ours}. Use the same constraint, or start with a fresh "
             "optimizer."
+        )
+    unknown = group["constraint"].not_compared(theirs) if group["params"] else ""
+    if unknown:
+        warnings.warn(
+            f"{label(names[0], group['params'][0].shape)}: whether the state dict was saved under the same "
+            f"constraint cannot be seen in full. Not compared: {unknown}. Make sure that it is the same.",
+            UserWarning,
+            stacklevel=2,
         )
 
 

@@ -58,7 +58,8 @@ class Layout:
     def of_state(self, shape: Sequence[int]) -> "Layout":
         """The layout of a tensor of the state: the parameter's, or for another shape cuts of a similar kind.
 
-        A state with slack has shape (1, rows, n + 1). It is cut along its rows, as the rows of the weight.
+        A state with slack for rows has shape (1, rows, n + 1) and is cut along its rows. One with slack for
+        entries has shape (1, *whole, numbers an entry) and is cut as the weight.
 
         Args:
             shape: of the tensor.
@@ -69,6 +70,8 @@ class Layout:
         shape = tuple(shape)
         if shape == self.whole:
             return self
+        if shape[1:-1] == self.whole:
+            return Layout(shape, self.mesh, tuple(cut and (cut[0] + 1, cut[1]) for cut in self.cuts))
         return Layout(shape, self.mesh, tuple(None if cut is None else (1, 1) for cut in self.cuts))
 
     @property

@@ -48,14 +48,15 @@ INFEASIBLE = (
         [[3.0, 1.0]],
         (
             "(1, 2): Implicit(g=tests.optim_db.sphere_and_plane",
-            "is violated (largest |g| is 8)",
+            "is violated (sphere_and_plane(w)[1] = 4, must be 0; that is ",
+            "0.667 of how far it moves with the weight).",
             "init='nearest'",
         ),
     ),
     (
         cl.Implicit(rows_in_balls, inequality=True),
         [[2.0, 0.0]],
-        ("(1, 2): Implicit(", "is violated (largest component of g is 2.56, must be <= 0).", "'nearest'"),
+        ("(1, 2): Implicit(", "is violated (rows_in_balls(w)[0] = 2.56, must be <= 0; that is", "'nearest'"),
     ),
 )
 each_infeasible = pytest.mark.parametrize(
