@@ -28,10 +28,12 @@ class Residual:
         function: from one flat part of ``size`` entries to a vector, bounds behind equations.
         size: how many entries a part has, without slack.
         batched: whether the function is batched over parts; else there is one part in each call.
+        name: of the constraint in an error.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], size: int, *, batched: bool) -> None:
+    def __init__(self, function: Callable[[Tensor], Tensor], size: int, *, batched: bool, name: str) -> None:
         self.function = function
+        self.name = name
         self.size = size
         self.batched = batched
 
@@ -80,9 +82,9 @@ class Residual:
                 if "vmap" not in str(error):
                     raise
                 raise ConstraintError(
-                    "g cannot be batched over parts of the weight by torch.func.vmap. Write it without "
-                    "item(), without if on values and without writing into tensors, or pass over='weight'. "
-                    f"torch says: {error}"
+                    f"{self.name}: g cannot be batched over parts of the weight by torch.func.vmap. Write it "
+                    "without item(), without if on values and without writing into tensors, or pass "
+                    f"over='weight'. torch says: {error}"
                 ) from error
 
         return call

@@ -37,7 +37,9 @@ class ZeroSet(EmbeddedCurvature):
     def __init__(self, constraint: "Implicit", shape: tuple[int, ...]) -> None:
         super().__init__(constraint, shape)
         self.parts = Parts(constraint.over, shape)
-        self.system = Residual(self._components_of, self.parts.size, batched=constraint.over != "weight")
+        self.system = Residual(
+            self._components_of, self.parts.size, batched=constraint.over != "weight", name=repr(constraint)
+        )
         if constraint.over in ("rows", "entries"):
             self.independent = constraint.over
         self.hidden = self.bounded = constraint.has_bounds

@@ -125,12 +125,12 @@ def _check_group(
             f"state dict: group {number} has replicas={saved['replicas']!r}, the optimizer's "
             f"{group['replicas']}. Build the optimizer as the saved one was built, then load."
         )
-    if group["params"] and group["constraint"].resumed(_description(saved)) is None:
-        theirs, ours = _words(_description(saved)), _words(group["constraint"].describe())
+    theirs = _description(saved)
+    if group["params"] and group["constraint"].resumed(theirs) is None:
         raise ConstraintError(
-            f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {theirs}, "
-            f"the optimizer holds it under {ours}. Use the same constraint, or start with a fresh "
-            "optimizer."
+            f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {_words(theirs)}, "
+            f"the optimizer holds it under {_words(group['constraint'].describe())}. Use the same "
+            "constraint, or start with a fresh optimizer."
         )
     unknown = group["constraint"].not_compared(theirs) if group["params"] else ""
     if unknown:
