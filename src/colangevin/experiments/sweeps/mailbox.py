@@ -1,6 +1,7 @@
 """What workers and the process that started them tell each other while jobs run."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from numpy.typing import NDArray
@@ -67,6 +68,8 @@ class Reporter:
         self._job = job
         self._news: dict[tuple[str, str], News] = {}
         self._stopping = False
+        # A task whose main thread waits for Ray gives its CPU to the next task meanwhile, which then begins.
+        self._thread = ThreadPoolExecutor(max_workers=1)
         self.post()
 
     def stopped(self) -> bool:
@@ -76,8 +79,8 @@ class Reporter:
 
     def post(self) -> None:
         """Post what is new, and learn whether to stop."""
-        news = list(self._news.values())
-        self._stopping = ray().get(self._mailbox.post.remote(self._job.name, news))
+        answer = self._mailbox.post.remote(self._job.name, list(self._news.values()))
+        self._stopping = self._thread.submit(ray().get, answer).result()
         self._news.clear()
         self._posted = time.monotonic()
 
