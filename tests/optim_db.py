@@ -188,7 +188,7 @@ CONSTRAINTS = (
     ConstraintCase("implicit-slack", cl.Implicit(rows_in_balls, inequality=True), _rows(0.2, 1.1, 2, 3)),
     ConstraintCase("affine", EQUATIONS, _nearest(EQUATIONS, 4, 3)),
     ConstraintCase("affine-mean", cl.Affine.mean(0.0), _nearest(cl.Affine.mean(0.0), 4, 3)),
-    ConstraintCase("affine-columns", SUM_OF_COLUMNS, _nearest(SUM_OF_COLUMNS, 4, 2, 3)),
+    ConstraintCase("affine-columns", SUM_OF_COLUMNS, _nearest(SUM_OF_COLUMNS, 3, 4, 2)),
     ConstraintCase("symmetric", cl.Symmetric(), _symmetric(3)),
     ConstraintCase("nonnegative", cl.NonNegative(), lambda g: _normal(4, 3)(g).abs()),
     ConstraintCase("simplex", cl.Simplex(), _simplex(4, 3)),

@@ -143,8 +143,8 @@ class Affine(Constraint):
         A: a vector for one equation, or a matrix with one equation a row. As many columns as a row (column)
             of the weight has entries.
         b: a number, or a vector with one entry an equation.
-        over: `"rows"`, the slices along dimension 0, flattened, or `"columns"` of the weight flattened to
-            (n_out, rest). A vector has one column: itself.
+        over: `"rows"`, the slices along dimension 0, or `"columns"`, those along dimension 1 (an input, or
+            an input channel), both flattened. A vector has one column: itself.
 
     Raises:
         ConstraintError: when A, b or `over` is none of these, holds NaN or Inf, or rows of A depend on each

@@ -1,4 +1,4 @@
-"""Columns: what holds the rows of a weight, on the columns of it flattened to (n_out, rest)."""
+"""Columns: what holds the rows of a weight, on its columns."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Over", "checked_over", "lines"]
 
-#: what a constraint holds: the slices along dimension 0, flattened, or the columns of these
+#: what a constraint holds: the slices along dimension 0 or along dimension 1, flattened
 Over = Literal["rows", "columns"]
 
 
@@ -49,8 +49,14 @@ def lines(shape: Sequence[int], over: Over) -> tuple[int, int]:
     Returns:
         Two numbers.
     """
-    rows, columns = shape[0] if shape else 1, math.prod(shape[1:])
-    return (rows, columns) if over == "rows" else (columns, rows)
+    rows, columns, kernel = _sides(shape)
+    return (rows, columns * kernel) if over == "rows" else (columns, rows * kernel)
+
+
+def _sides(shape: Sequence[int]) -> tuple[int, int, int]:
+    """How many rows and columns a weight has, and how many entries they share. A vector has one column."""
+    rows, columns, *rest = (*shape, *[1] * (2 - len(shape)))
+    return rows, columns, math.prod(rest)
 
 
 class Columns(Curvature):
@@ -67,9 +73,17 @@ class Columns(Curvature):
         self._of_rows = rows(constraint, lines(shape, "columns"))
         self.hidden, self.bounded = self._of_rows.hidden, self._of_rows.bounded
 
-    def _turned(self, weight: Tensor) -> Tensor:
-        """A stack of weights with columns for rows."""
-        return weight.reshape(weight.shape[0], *self.configuration_shape).mT
+    def _turned(self, stack: Tensor) -> Tensor:
+        """A stack of weights or configurations with columns for rows."""
+        rows, columns, kernel = _sides(self.shape)
+        parts = stack.reshape(stack.shape[0], rows, columns, kernel).transpose(1, 2)
+        return parts.reshape(stack.shape[0], columns, rows * kernel)
+
+    def _back(self, stack: Tensor) -> Tensor:
+        """The configurations that have these columns."""
+        rows, columns, kernel = _sides(self.shape)
+        parts = stack.reshape(stack.shape[0], columns, rows, kernel).transpose(1, 2)
+        return parts.reshape(stack.shape[0], rows, columns * kernel)
 
     @property
     def configuration_shape(self) -> tuple[int, ...]:
@@ -82,31 +96,32 @@ class Columns(Curvature):
     # ---- the weight and its columns --------------------------------------------------------------
 
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
-        return self._of_rows.lift(self._turned(weight), None if near is None else near.mT).mT
+        near = None if near is None else self._turned(near)
+        return self._back(self._of_rows.lift(self._turned(weight), near))
 
     def read(self, weight: Tensor) -> Tensor:
-        return self._of_rows.read(self._turned(weight)).mT
+        return self._back(self._of_rows.read(self._turned(weight)))
 
     def lower(self, q: Tensor) -> Tensor:
-        return self._of_rows.lower(q.mT).mT.reshape(q.shape[0], *self.shape)
+        return self._back(self._of_rows.lower(self._turned(q))).reshape(q.shape[0], *self.shape)
 
     def covector(self, q: Tensor, grad: Tensor) -> Tensor:
-        return self._of_rows.covector(q.mT, self._turned(grad)).mT
+        return self._back(self._of_rows.covector(self._turned(q), self._turned(grad)))
 
     # ---- moves -----------------------------------------------------------------------------------
 
     def tangent(self, q: Tensor, p: Tensor) -> Tensor:
-        return self._of_rows.tangent(q.mT, p.mT).mT
+        return self._back(self._of_rows.tangent(self._turned(q), self._turned(p)))
 
     def drift(self, q: Tensor, p: Tensor, a: float) -> tuple[Tensor, Tensor]:
-        q_new, p_new = self._of_rows.drift(q.mT, p.mT, a)
-        return q_new.mT, p_new.mT
+        q, p = self._of_rows.drift(self._turned(q), self._turned(p), a)
+        return self._back(q), self._back(p)
 
     def project(self, q: Tensor, q_bar: Tensor) -> Tensor:
-        return self._of_rows.project(q.mT, q_bar.mT).mT
+        return self._back(self._of_rows.project(self._turned(q), self._turned(q_bar)))
 
     def virial(self, q: Tensor, force: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
-        return virial(self._of_rows, q.mT, force.mT, reference.mT)
+        return virial(self._of_rows, *map(self._turned, (q, force, reference)))
 
     # ---- feasibility -----------------------------------------------------------------------------
 
@@ -120,16 +135,16 @@ class Columns(Curvature):
         return self._of_rows.explain(self._turned(weight))
 
     def nearest(self, weight: Tensor, name: str) -> Tensor:
-        return self._of_rows.nearest(self._turned(weight), name).mT.reshape(weight.shape)
+        return self._back(self._of_rows.nearest(self._turned(weight), name)).reshape(weight.shape)
 
     def draw(self, weight: Tensor, name: str) -> Tensor:
-        return self._of_rows.draw(self._turned(weight), name).mT.reshape(weight.shape)
+        return self._back(self._of_rows.draw(self._turned(weight), name)).reshape(weight.shape)
 
     def at_rest(self, weight: Tensor) -> int:
         return self._of_rows.at_rest(self._turned(weight))
 
     def residual(self, weight: Tensor, q: Tensor) -> Tensor:
-        return self._of_rows.residual(self._turned(weight), q.mT)
+        return self._of_rows.residual(self._turned(weight), self._turned(q))
 
     def cotangency(self, q: Tensor, p: Tensor) -> Tensor:
-        return self._of_rows.cotangency(q.mT, p.mT)
+        return self._of_rows.cotangency(self._turned(q), self._turned(p))

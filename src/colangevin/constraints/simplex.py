@@ -107,8 +107,8 @@ class Simplex(Constraint):
     Dirichlet$(\alpha)$ add $\tau (\frac12 - \alpha) \sum_i \log \theta_i$ to the loss.
 
     Args:
-        over: `"rows"`, the slices along dimension 0, flattened, or `"columns"` of the weight flattened to
-            (n_out, rest). A vector has one column: itself.
+        over: `"rows"`, the slices along dimension 0, or `"columns"`, those along dimension 1 (an input, or
+            an input channel), both flattened. A vector has one column: itself.
 
     Raises:
         ConstraintError: for another `over`.
