@@ -18,6 +18,7 @@ from benchmarks.imports import measure_imports
 from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
 from benchmarks.noise import NORMALS, RANDN
+from benchmarks.ours_on_layers import GENERAL_ENTRIES, GENERAL_ROWS, GENERAL_WEIGHT, PLANES_AND_SQUARES
 from benchmarks.parametrizations import GEOTORCH, TORCH
 from benchmarks.riemannian import GEOOPT_CANONICAL, GEOOPT_EUCLIDEAN, POGO
 from benchmarks.sheet import FOLDER, Row, Sheet
@@ -33,7 +34,7 @@ _TORCH = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ADAMW_FOREACH)
 _ELEMENTWISE = (*_TORCH, *ours.ELEMENTWISE, RANDN)
 # on CUDA noise is made inside a step, and its kernel has no form without one
 _ELEMENTWISE_CPU = (*_ELEMENTWISE, NORMALS)
-_LAYER = (SGD_FUSED, SGD_FOREACH, *ours.PLANES_AND_SQUARES)
+_LAYER = (SGD_FUSED, SGD_FOREACH, *PLANES_AND_SQUARES)
 _STIEFEL = (GEOOPT_EUCLIDEAN, GEOOPT_CANONICAL, POGO)
 _ORTHOGONAL = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ours.ORTHOGONAL, MUON, *_STIEFEL)
 
@@ -60,8 +61,18 @@ def _cpu_sections(seconds: float) -> list[Section]:
         Section(workloads.LAYER, _LAYER, short, 1),
         Section(workloads.MLP, _ELEMENTWISE_CPU, short, 1),
         Section(workloads.TEN, _ELEMENTWISE_CPU, Budget(0.0, seconds, 2000), 1),
-        Section(workloads.GENERAL_SQUARE, (SGD_FOREACH, ours.GENERAL_ROWS, ours.GENERAL_WEIGHT), short, 1),
-        Section(workloads.GENERAL_LAYER, (SGD_FOREACH, ours.GENERAL_ROWS, ours.GENERAL_ENTRIES), short, 1),
+        Section(
+            workloads.GENERAL_SQUARE,
+            (SGD_FOREACH, GENERAL_ROWS, GENERAL_WEIGHT),
+            short,
+            1,
+        ),
+        Section(
+            workloads.GENERAL_LAYER,
+            (SGD_FOREACH, GENERAL_ROWS, GENERAL_ENTRIES),
+            short,
+            1,
+        ),
         Section(workloads.THOUSAND, small, Budget(seconds, 2 * seconds, 50), 1),
         Section(workloads.RESNET34, peers, long, 1),
         Section(
@@ -111,7 +122,15 @@ def _quick_sections() -> list[Section]:
         Section(small, _ELEMENTWISE_CPU, budget, 1),
         Section(Workload("small layer", ((8, 6),)), _LAYER, budget, 1),
         Section(
-            general, (SGD_FOREACH, ours.GENERAL_ROWS, ours.GENERAL_ENTRIES, ours.GENERAL_WEIGHT), budget, 1
+            general,
+            (
+                SGD_FOREACH,
+                GENERAL_ROWS,
+                GENERAL_ENTRIES,
+                GENERAL_WEIGHT,
+            ),
+            budget,
+            1,
         ),
         Section(kernels, (*_ORTHOGONAL, *TORCH, *GEOTORCH), budget, 1),
         *_growth((100, 1000), (4, 8), (1, 3), SGD_FOREACH, _ORTHOGONAL, budget),
