@@ -15,8 +15,9 @@ from torch import Tensor, nn
 import colangevin as cl
 
 STEPS = 100
-# Largest difference relative to the largest weight: rounding, which a hundred steps of training amplify.
-TOLERANCES = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 2e-2}
+# Largest difference relative to the largest weight: rounding, which a hundred steps of training amplify. In
+# bfloat16, whose steps are torch's operation by operation, one last digit.
+TOLERANCES = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 2**-8}
 
 SCHEDULES: dict[str, Callable[[torch.optim.Optimizer], Any]] = {
     "constant": lambda opt: torch.optim.lr_scheduler.ConstantLR(opt, 1.0),
@@ -74,7 +75,9 @@ def assert_same(ours: list[Tensor], theirs: list[Tensor]) -> None:
 def test_adam(dtype: torch.dtype, schedule: str, options: dict[str, Any]) -> None:
     options = {"weight_decay": 0.0, **options}
     ours = train(lambda p: cl.ConstrainedAdam(p, 0.01, **options), schedule, dtype, bias=True)
-    assert_same(ours, train(lambda p: torch.optim.AdamW(p, 0.01, **options), schedule, dtype, bias=True))
+    # one parameter at a time: torch's other two paths round 16-bit weights elsewhere and end 0.14 from it
+    theirs = train(lambda p: torch.optim.AdamW(p, 0.01, foreach=False, **options), schedule, dtype, bias=True)
+    assert_same(ours, theirs)
 
 
 @each_dtype
@@ -88,12 +91,39 @@ def test_muon(dtype: torch.dtype, schedule: str, options: dict[str, Any]) -> Non
     assert_same(ours, train(lambda p: torch.optim.Muon(p, 0.01, **options), schedule, dtype, bias=False))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-def test_muon_without_nesterov(dtype: torch.dtype) -> None:
-    """Not in bfloat16: there torch normalises its momentum buffer in place."""
-    options = {"nesterov": False, "weight_decay": 0.01}
-    ours = train(lambda p: cl.ConstrainedMuon(p, 0.01, **options), "constant", dtype, bias=False)
-    assert_same(ours, train(lambda p: torch.optim.Muon(p, 0.01, **options), "constant", dtype, bias=False))
+@each_dtype
+@each_schedule
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_muon_without_nesterov(
+    dtype: torch.dtype, schedule: str, decay: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch's Muon is given a copy of its average to orthogonalise.
+
+    Of a bfloat16 weight, torch 2.13 orthogonalises the average itself and so divides the state by its norm in
+    every step: the next gradient then counts by its size against 1, and a loss times 2 trains differently.
+    """
+    options = {"nesterov": False, "weight_decay": decay}
+    orthogonalise = torch.optim._muon._zeropower_via_newtonschulz
+    monkeypatch.setattr(
+        torch.optim._muon,
+        "_zeropower_via_newtonschulz",
+        lambda average, *rest: orthogonalise(average.clone(), *rest),
+    )
+    ours = train(lambda p: cl.ConstrainedMuon(p, 0.01, **options), schedule, dtype, bias=False)
+    assert_same(ours, train(lambda p: torch.optim.Muon(p, 0.01, **options), schedule, dtype, bias=False))
+
+
+@each_dtype
+@pytest.mark.parametrize("nesterov", [True, False])
+def test_muon_takes_no_notice_of_the_scale_of_the_loss(dtype: torch.dtype, nesterov: bool) -> None:
+    """Bit for bit for a power of 2: what shows that the average is not normalised on the way."""
+    once, twice = (
+        train(
+            lambda p: cl.ConstrainedMuon(p, 0.01, nesterov=nesterov), "cosine", dtype, bias=False, sign=scale
+        )
+        for scale in (1.0, 2.0)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(once, twice, strict=True))
 
 
 def test_vectors_under_muon_are_adam_s() -> None:
