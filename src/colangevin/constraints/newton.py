@@ -79,10 +79,11 @@ def cotangent(g: Equations, at: Linear, q: Tensor, p: Tensor) -> Tensor:
     Raises:
         ConvergenceError: when J does not have full row rank.
     """
-    # J J^T has the square of J's condition number; a second projection removes the error this leaves
+    # The first projection leaves rounding of p, and more where J J^T, whose condition number is the square of
+    # J's, is far from regular. Of a p that is normal this is all that is left. The second one removes it.
     accuracy = torch.finfo(p.dtype).eps ** 0.5
     projected = p
-    for _ in range(1 if g.components == 1 else 2):
+    for _ in range(2):
         projected = projected + at.pull(-at.solve(at.push(projected), accuracy))
     if isinstance(at, Dense) or bool(projected.isfinite().all()) or not bool(p.isfinite().all()):
         return projected
