@@ -24,15 +24,21 @@ def run_noisily(
 ) -> list[Tensor]:
     """Step under random gradients; after each step the weight is on the manifold and the momentum cotangent.
 
+    The tolerance is of g, relative to how far it moves when the weight moves by its own size, and of J p,
+    relative to p.
+
     Returns:
         The weights after each step.
     """
-    (parameter,) = optimizer.param_groups[0]["params"]
+    (group,) = optimizer.param_groups
+    (parameter,) = group["params"]
+    stack = parameter.detach() if group["replicas"] else parameter.detach().unsqueeze(0)
+    manifold = group["constraint"].on(stack.shape[1:])
     path = []
     for step in range(steps):
         parameter.grad = grad_scale * normal(1000 + step, *parameter.shape).to(parameter.dtype)
         optimizer.step()
-        assert max(cl.diagnostics.violation(optimizer).values()) <= tolerance
+        assert float(manifold.infeasibility(stack).max()) <= tolerance
         assert max(cl.diagnostics.cotangency(optimizer).values(), default=0.0) <= tolerance
         path.append(parameter.detach().clone())
     return path
