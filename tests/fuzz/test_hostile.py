@@ -27,7 +27,7 @@ EDITS = (
     "scaled",
     "elsewhere",
     "data",
-    "nan",
+    "infinite",
     "replaced",
     "double",
     "bfloat16",
