@@ -335,7 +335,8 @@ static int NAME(drift_frame)(struct NAME(frame) *frame, REAL a, int euler, int l
     const struct weight *w = frame->w;
     const int64_t n = (int64_t)frame->f.s * frame->f.s;
     const REAL size = euler ? NAME(aim_of_euler)(frame) : NAME(aim)(frame, a);
-    const REAL tolerance = euler ? TOLERANCE : NAME(tolerance)(frame, a);
+    /* Errors of Euler's steps add up in Q until it is looked at, so each may leave a part of the whole alone. */
+    const REAL tolerance = euler ? TOLERANCE / 4 : NAME(tolerance)(frame, a);
     if (!NAME(multipliers)(frame, tolerance, size))
         return !euler && NAME(polar)(frame, a);
     REAL *N = frame->Z; /* (Z + M) / a */
