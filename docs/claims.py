@@ -1,43 +1,64 @@
-"""The claims of the stored results as a table in reproduction.md: ``python docs/claims.py``."""
+"""The claims of the paper with their verdicts, in reproduction.md: ``python docs/claims.py``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from colangevin.experiments.report import tables
-from colangevin.experiments.report.results import load
+from colangevin.experiments.report.results import Result, load
+from colangevin.experiments.report.settled import besides, counted, settled
 
-__all__ = ["BEGIN", "END", "PAGE", "render"]
+__all__ = ["PAGE", "rendered"]
 
 PAGE = Path(__file__).parent / "reproduction.md"
-BEGIN, END = "<!-- claims: begin, written by python docs/claims.py -->", "<!-- claims: end -->"
+_BEGIN, _END = "<!-- {}: begin, written by python docs/claims.py -->", "<!-- {}: end -->"
 _RESULTS = PAGE.parent.parent / "results"
 
 
-def render(folder: Path = _RESULTS) -> str:
-    """Every claim that was tested, by experiment.
+def rendered(text: str, folder: Path = _RESULTS) -> str:
+    """The page with its tables as the results give them.
 
     Args:
+        text: of the page.
         folder: of the results.
 
     Returns:
-        Markdown.
+        The same text with new tables.
     """
     results = load(folder)
-    lines = [tables.summary_line(results), ""]
-    for number, result in enumerate(results):
-        table = tables.claims(result)
-        if number == 0:
-            head = ["experiment", *table.head]
-            lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-        names = [f"`{result.experiment.name}`"] + [""] * len(table.rows)
-        lines += [f"| {' | '.join([name, *row])} |" for name, row in zip(names, table.rows, strict=False)]
+    for name, table in (("claims", _claims(results)), ("evidence", _evidence(results))):
+        begin, end = _BEGIN.format(name), _END.format(name)
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+def _claims(results: Sequence[Result]) -> str:
+    """Every claim of the paper, and how the paper is read where it is decided."""
+    claims = settled(results)
+    lines = [counted(claims), "", *_lines(tables.paper_claims(claims)), "", *_lines(tables.readings(claims))]
     return "\n".join(lines)
 
 
+def _evidence(results: Sequence[Result]) -> str:
+    """What else there is about every claim, and our own questions."""
+    rows = []
+    for each in settled(results):
+        table = tables.evidence(each.evidence)
+        names = [f"{each.claim.source}: {each.claim.text}"] + [""] * len(table.rows)
+        rows += [[name, *row] for name, row in zip(names, table.rows, strict=False)]
+    lines = _lines(tables.Table(["claim", *tables.evidence(()).head], rows))
+    lines += ["", "### Not in the paper", "", *_lines(tables.evidence(besides(results)))]
+    return "\n".join(lines)
+
+
+def _lines(table: tables.Table) -> list[str]:
+    """A table in Markdown; on our own pages nothing needs an escape."""
+    return [f"| {' | '.join(row)} |" for row in (table.head, ["---"] * len(table.head), *table.rows)]
+
+
 def main() -> None:
-    """Write the table."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", encoding="utf-8")
+    """Write the tables."""
+    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

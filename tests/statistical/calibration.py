@@ -1,98 +1,41 @@
-r"""A Bayesian model on every manifold: a uniform prior, and counts that are Poisson with rate exp(b + a·w).
+r"""A Bayesian model on every manifold: a prior, and counts that are Poisson with rate exp(b + a·w).
 
-The posterior is skewed, so that a wrong sign cannot hide. Draw w from the prior and y from p(y | w). Given y,
-w is then a draw of the posterior: simulation-based calibration rests on this. A sampler of w given y,
+The prior is the uniform law where that is a probability; else it has a factor that makes it one. The
+posterior is skewed, so that a wrong sign cannot hide. Draw w from the prior and y from p(y | w). Given y, w
+is then a draw of the posterior: simulation-based calibration rests on this. A sampler of w given y,
 alternated with draws of y given w, keeps the prior of w: the test of Geweke rests on this.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from scipy import stats
 from torch import Tensor
 
-import colangevin as cl
+from colangevin.native.library import library
+from tests.statistical.priors import Case, Draw
 from tests.statistical.sampling import Run, optimizer
 
-__all__ = ["CASES", "Case", "Model", "assert_uniform_ranks", "geweke", "ranks", "spread"]
-
-Draw = Callable[[int], Tensor]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A constraint on one weight, draws of its uniform law, and draws of a law that only looks like it."""
-
-    constraint: cl.Constraint
-    shape: tuple[int, ...]
-    draw: Draw
-    wrong: Draw
-
-
-def _uniform(constraint: cl.Constraint, *shape: int) -> Draw:
-    def draw(count: int) -> Tensor:
-        weight = torch.empty(count, *shape, dtype=torch.float64)
-        return constraint.init_(weight, init="draw", replicas=True)
-
-    return draw
-
-
-def _in_disc(count: int) -> Tensor:
-    """By area, not by the area of the hemisphere above."""
-    radius, angle = torch.rand(2, count, dtype=torch.float64)
-    radius, angle = radius.sqrt(), math.tau * angle
-    return torch.stack((radius * angle.cos(), radius * angle.sin()), dim=-1).unsqueeze(1)
-
-
-def _by_angles(count: int) -> Tensor:
-    """Two uniform angles: too many points near the poles."""
-    polar, around = math.pi * torch.rand(count, dtype=torch.float64), math.tau * torch.rand(count)
-    z, flat = polar.cos(), polar.sin()
-    return torch.stack((flat * around.cos(), flat * around.sin(), z), dim=-1).unsqueeze(1)
-
-
-def _by_columns(count: int) -> Tensor:
-    """Frames whose first column is drawn by two uniform angles."""
-    first = _by_angles(count).squeeze(1)
-    other = torch.linalg.cross(first, torch.randn_like(first))
-    return torch.stack((first, other / other.norm(dim=1, keepdim=True)), dim=-1)
-
-
-def on_the_sphere(w: Tensor) -> Tensor:
-    return w.square().sum().reshape(1) - 1
-
-
-_SPHERE = cl.Sphere(1.0, slack=False)
-CASES = {
-    "circle": Case(
-        cl.Circle(1.0),
-        (1,),
-        _uniform(cl.Circle(1.0), 1),
-        lambda count: 2 * torch.rand(count, 1, dtype=torch.float64) - 1,
-    ),
-    "sphere": Case(_SPHERE, (1, 3), _uniform(_SPHERE, 1, 3), _by_angles),
-    "ball": Case(cl.Sphere(1.0), (1, 2), _uniform(cl.Sphere(1.0), 1, 2), _in_disc),
-    "frames": Case(cl.Orthogonal(), (3, 2), _uniform(cl.Orthogonal(), 3, 2), _by_columns),
-    "implicit": Case(cl.Implicit(on_the_sphere), (1, 3), _uniform(_SPHERE, 1, 3), _by_angles),
-}
+__all__ = ["Model", "assert_uniform_ranks", "geweke", "ranks", "sampler", "spread"]
 
 
 class Model:
     """The counts of many copies of a weight.
 
     Args:
-        shape: of one weight.
+        case: the constraint and the prior of the weight.
     """
 
     OBSERVED = 3
     OFFSET = 1.0
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        n = math.prod(shape)
+    def __init__(self, case: Case) -> None:
+        n = math.prod(case.shape)
         angles = 1.0 + torch.arange(self.OBSERVED * n, dtype=torch.float64)
-        self.directions = 1.2 * torch.sin(1.7 * angles).reshape(self.OBSERVED, n)
+        directions = case.strength * torch.sin(1.7 * angles).reshape(self.OBSERVED, n)
+        self.directions = -directions.abs() if case.falling else directions
+        self.prior = case.prior
 
     def rates(self, w: Tensor) -> Tensor:
         """Shape (copies, observed)."""
@@ -111,18 +54,21 @@ class Model:
         return ((y - self.rates(w)).square() / self.rates(w)).sum(1)
 
     def gradient(self, w: Tensor, y: Tensor) -> Tensor:
-        """Of the potential."""
-        return ((self.rates(w) - y) @ self.directions).reshape(w.shape)
+        """Of the potential and of the prior's."""
+        return ((self.rates(w) - y) @ self.directions).reshape(w.shape) + self.prior(w)
 
 
-def _sampler(case: Case, scheme: str, run: Run, w: Tensor) -> Callable[[Tensor, int], None]:
-    """What moves ``w`` by a number of steps, given y."""
-    model, opt = Model(case.shape), optimizer(scheme, [w], case.constraint, 1.0, run)
+def sampler(case: Case, scheme: str, run: Run, w: Tensor) -> Callable[[Tensor, int], None]:
+    """What moves ``w`` by a number of steps, given y. It refuses any path but the one that users get."""
+    model, opt = Model(case), optimizer(scheme, [w], case.constraint, 1.0, run)
+    path = "Native" if case.native and library() is not None else "Plain"
 
     def move(y: Tensor, steps: int) -> None:
         for _ in range(steps):
             w.grad = model.gradient(w, y)
             opt.step()
+            taken = {type(mover).__name__ for mover in opt._plan.movers}
+            assert taken == {path}, f"steps took {taken}, not {path}"
 
     return move
 
@@ -147,10 +93,10 @@ def ranks(case: Case, scheme: str, run: Run, draws: int, draw: Draw | None = Non
         For both, whole numbers from 0 to ``draws`` of shape (copies,), uniform if the sampler is right.
     """
     torch.manual_seed(run.seed)
-    model, truth = Model(case.shape), (draw or case.draw)(run.replicas)
+    model, truth = Model(case), (draw or case.draw)(run.replicas)
     y = model.observe(truth)
     w = case.draw(run.replicas).clone()
-    move = _sampler(case, scheme, run, w)
+    move = sampler(case, scheme, run, w)
     move(y, run.burn)
     below = {"potential": torch.zeros(run.replicas), "spread": torch.zeros(run.replicas)}
     for _ in range(draws):
@@ -191,7 +137,7 @@ def geweke(case: Case, scheme: str, run: Run, rounds: int) -> tuple[Tensor, Tens
     """
     torch.manual_seed(run.seed)
     w = case.draw(run.replicas).clone()
-    model, move = Model(case.shape), _sampler(case, scheme, run, w)
+    model, move = Model(case), sampler(case, scheme, run, w)
     y = model.observe(w)
     for _ in range(rounds):
         y = model.observe(w)

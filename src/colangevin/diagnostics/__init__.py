@@ -1,7 +1,7 @@
 """Look at a run from outside: are weights on their constraints, is the temperature right, do chains agree?
 
 `violation`, `cotangency` and `kinetic_temperature` measure now, a `Monitor` records over time and reports.
-The rest judges averages over correlated draws.
+`coupled` bounds the bias of a step size. The rest judges averages over correlated draws.
 
 Examples:
     >>> model = nn.Linear(3, 2)
@@ -17,6 +17,7 @@ from colangevin.diagnostics.chains import (
     standard_error,
     to_arviz,
 )
+from colangevin.diagnostics.coupling import Coupled, coupled
 from colangevin.diagnostics.feasibility import cotangency, violation
 from colangevin.diagnostics.monitor import Monitor
 from colangevin.diagnostics.plots import plot_run
@@ -25,6 +26,7 @@ from colangevin.diagnostics.temperature import kinetic_temperature
 
 __all__ = [
     "Convergence",
+    "Coupled",
     "Estimate",
     "GroupReport",
     "Monitor",
@@ -32,6 +34,7 @@ __all__ = [
     "autocorrelation_time",
     "convergence",
     "cotangency",
+    "coupled",
     "kinetic_temperature",
     "plot_run",
     "standard_error",

@@ -71,6 +71,7 @@ class ConstrainedOptimizer(Optimizer):
     #: whether an entry has a state that the optimizer gets only when the step is taken
     _apart: bool
     _plan: Plan | None
+    _planned: type[Plan] = Plan
     _known_options: list[Any]
     _known_dynamics: list[Dynamics]
     #: how many gradients a step needs
@@ -149,8 +150,7 @@ class ConstrainedOptimizer(Optimizer):
     def _names(self, index: int) -> list[str]:
         """Names of a group's parameters, or their places when torch was given none."""
         group = self.param_groups[index]
-        names = group.get("param_names")
-        if names is not None:
+        if (names := group.get("param_names")) is not None:
             # not strict: a group in a wrapper may have the names of more parameters than it holds
             pairs = zip(group["params"], names, strict=False)
             return [self._given_names.get(parameter, name) for parameter, name in pairs]
@@ -308,7 +308,7 @@ class ConstrainedOptimizer(Optimizer):
         if self._roster.sharded is not None:
             self._roster.sharded.take(self.state, dynamics, segment)
         if self._plan is None or not self._plan.fits(entries, dynamics, segment):
-            self._plan = Plan(entries, dynamics, segment)
+            self._plan = self._planned(entries, dynamics, segment)
         return self._plan
 
     def _forget(self) -> None:

@@ -56,11 +56,15 @@ class Plain(Hosted):
             moments = {key: _stacked([entry.moment(key) for entry in entries]) for key in kept}
             if isinstance(dynamics, Preconditioned):
                 return dynamics.step(self.manifold, q, moments, grad, _count(steps, entries[0].copies))
-            noise = noise_of(entries, steps, dynamics, self._segment, q)
+            noise = self.noise(steps, dynamics, q)
             return stepped(self.manifold, dynamics, q, moments, grad, noise, self._segment)
         except ConvergenceError as error:
             names = ", ".join(entry.label for entry in entries)
             raise ConvergenceError(f"{names}: {error}") from None
+
+    def noise(self, steps: Sequence[int], dynamics: Overdamped | Underdamped, q: Tensor) -> list[Tensor]:
+        """The normals of the segment that is prepared."""
+        return noise_of(self.entries, steps, dynamics, self._segment, q)
 
 
 def moments_of(entries: Sequence[Entry], dynamics: Dynamics) -> tuple[str, ...]:

@@ -50,10 +50,14 @@ class Plan:
         ]
         for entry in self.active:
             _check_gradient(entry)
-        self.movers = _movers(self.active, dynamics)
+        self.movers = self.paths(self.active, dynamics)
         #: those that look at gradients during a step, and those that do before it
         self.watching = [mover for mover in self.movers if mover.watches]
         self.hosted = [mover for mover in self.movers if not mover.watches]
+
+    def paths(self, entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
+        """A mover for every parameter that moves."""
+        return _movers(entries, dynamics)
 
     def fits(self, entries: list[Entry], dynamics: list[Dynamics], segment: int) -> bool:
         """Whether a new plan would be the same. Rates may differ; what decides the paths may not."""

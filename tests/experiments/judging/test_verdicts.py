@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,13 @@ from colangevin.experiments.catalogue.claims import Claim
 from colangevin.experiments.catalogue.measures import MEASURES
 from colangevin.experiments.judging.curves import from_curves
 from colangevin.experiments.judging.summaries import readable, summary
-from colangevin.experiments.judging.verdicts import _student_quantile, interval, judge
+from colangevin.experiments.judging.verdicts import (
+    _student_quantile,
+    interval,
+    judge,
+    judge_on_average,
+    weakest,
+)
 
 METHODS = ["ours", "weak", "strong"]
 
@@ -70,6 +77,60 @@ def test_lower_turns_everything_round():
     finding = judge(claim("lower", "test loss"), METHODS, values)
     assert (finding.verdict, finding.baseline) == ("holds", "strong")
     assert finding.difference == pytest.approx(-0.2)
+
+
+def test_the_best_baseline_is_the_best_also_when_the_claim_says_that_the_method_is_behind_it():
+    noise = np.linspace(-0.01, 0.01, 6)
+    values = table(0.5 + noise, 0.9 - noise, 0.4 - noise, "test loss")
+    finding = judge(claim("higher", "test loss"), METHODS, values)
+    assert (finding.verdict, finding.baseline) == ("holds", "strong")
+
+
+def test_over_settings_a_run_counts_once_by_its_mean():
+    wobble = np.array([-3.0, 3, -3, 3, -3, 3])
+    first, second = claim(), replace(claim(), part="other")
+    values = [table(91 + wobble, [60.0] * 6, [90.0] * 6), table(92 - wobble, [60.0] * 6, [90.0] * 6)]
+    alone = [judge(first, METHODS, each).verdict for each in values]
+    assert alone == ["undecided", "undecided"]
+    found = judge_on_average(
+        [(each, METHODS, numbers) for each, numbers in zip((first, second), values, strict=True)]
+    )
+    assert (found.verdict, found.runs) == ("holds", 6)
+    assert found.difference == pytest.approx(1.5)
+    assert found.low == pytest.approx(1.5)  # the settings' wobbles cancel within every run
+    assert (found.method_mean, found.baseline_mean) == (pytest.approx(91.5), 90)
+
+
+def test_a_run_that_one_setting_lacks_is_left_out_of_the_average():
+    values = [table([9.0] * 6, [1.0] * 6, [2.0] * 6), table([9.0] * 5 + [np.nan], [1.0] * 6, [2.0] * 6)]
+    assert judge_on_average([(claim(), METHODS, each) for each in values]).runs == 5
+
+
+def test_of_every_setting_the_weakest_decides():
+    noise = np.linspace(-0.01, 0.01, 6)
+    wobble = np.array([-3.0, 3, -3, 3, -3, 3])
+
+    def found(lead, spread=noise):
+        return judge(claim(), METHODS, table(90 + lead + spread, [60.0] * 6, [90.0] * 6))
+
+    holds, clearly, open_, fails = found(1), found(5), found(0, wobble), found(-1)
+    assert [each.verdict for each in (holds, open_, fails)] == ["holds", "undecided", "does not hold"]
+    assert weakest([clearly, holds]) is holds
+    assert weakest([holds, open_, clearly]) is open_
+    assert weakest([open_, fails, holds]) is fails
+    worse = found(-2)
+    assert weakest([fails, worse]) is worse
+    one = judge(claim(), METHODS, table([95.0], [60.0], [90.0]))
+    assert weakest([open_, one]) is one
+
+
+def test_of_every_setting_the_weakest_is_that_with_the_highest_end_when_the_claim_says_lower():
+    noise = np.linspace(-0.01, 0.01, 6)
+    less, more = (
+        judge(claim("lower", "test loss"), METHODS, table(lead + noise, [3.0] * 6, [2.0] * 6, "test loss"))
+        for lead in (1.0, 0.5)
+    )
+    assert weakest([more, less]) is less
 
 
 def test_what_spans_decades_is_compared_by_ratio():

@@ -37,7 +37,9 @@ def _reading(name: str, **changes: Any) -> Part:
 
 def _ahead(part: Part) -> tuple[Claim, ...]:
     claim = replace(AHEAD, part=part.name)
-    return *both_readings(claim), *of_another_reading(C_LONG, "friction over h² instead of h", claim)
+    return *both_readings(claim), *of_another_reading(
+        C_LONG, "h² is the learning rate, with friction over h²", claim
+    )
 
 
 _READINGS = (

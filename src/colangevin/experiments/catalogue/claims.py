@@ -1,17 +1,20 @@
-"""What the paper says: statements that can be tested, and numbers to stand beside ours."""
+"""Statements that results can decide, and the paper's numbers to stand beside ours."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Claim", "Reported"]
+__all__ = ["Better", "Claim", "Reported"]
+
+#: the direction that a claim says
+Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, as a comparison of a method with baselines on the same data.
+    """A statement as a comparison of a method with baselines on the same data.
 
     Attributes:
-        source: figure or table.
+        source: figure, table or section of the paper; "not in the paper" for a question of our own.
         text: the statement in our words.
         measure: what is compared, a name in :data:`colangevin.experiments.catalogue.measures.MEASURES`.
         method: which the statement is about.
@@ -19,6 +22,9 @@ class Claim:
         better: which direction the statement says.
         paper: the paper's numbers; empty where it prints none.
         part: where; None for the only part.
+        of: key of the claim of the paper, in :mod:`colangevin.experiments.catalogue.paper`, that this tests
+            or is evidence for; empty for a question of our own.
+        reading: how the paper is read, where that is not the claim's main reading.
     """
 
     source: str
@@ -26,9 +32,11 @@ class Claim:
     measure: str
     method: str
     baselines: tuple[str, ...]
-    better: Literal["higher", "lower"]
+    better: Better
     paper: str = ""
     part: str | None = None
+    of: str = ""
+    reading: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 Leimkuhler et al. 2021, Figures 4, 5, D2, Appendix D.1.
 """
 
-from colangevin.experiments.catalogue.claims import Claim
 from colangevin.experiments.catalogue.experiment import Experiment, Quick
 from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.paper import comparison
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.catalogue.problems import Problem
 
@@ -45,40 +45,13 @@ DEPTH = Experiment(
     quick=Quick(runs=2, epochs=600, parts=(_layers(8),)),
     claims=(
         *(
-            Claim(
-                "Figure 4",
-                f"o-CoLod is more accurate than the best of SGD's three variants, {_layers(p)}.",
-                "test accuracy",
-                COLOD.name,
-                (SGD.name, START.name, SOFT.name),
-                "higher",
-                part=_layers(p),
-            )
+            comparison("fig4.accuracy", COLOD.name, (SGD.name, START.name, SOFT.name), part=_layers(p))
             for p in DEPTHS
             if p > 3
         ),
         *(
-            Claim(
-                "Figure D2",
-                f"A small temperature speeds training up, {_layers(p)}.",
-                "test accuracy over training",
-                WARM.name,
-                (COLOD.name,),
-                "higher",
-                part=_layers(p),
-            )
-            for p in DEPTHS
-        ),
-        *(
-            Claim(
-                "Figure D2",
-                f"A small temperature raises the accuracy reached, {_layers(p)} (the paper: often).",
-                "test accuracy",
-                WARM.name,
-                (COLOD.name,),
-                "higher",
-                part=_layers(p),
-            )
+            comparison(key, WARM.name, (COLOD.name,), part=_layers(p))
+            for key in ("figD2.speed", "figD2.accuracy")
             for p in DEPTHS
         ),
     ),
@@ -109,27 +82,16 @@ PENALTY = Experiment(
     quick=Quick(runs=2, epochs=100, parts=(_layers(4),)),
     claims=(
         *(
-            Claim(
-                "Figure 5",
-                f"No penalty and step size of the grid reaches o-CoLod, {_layers(p)}.",
-                "test accuracy",
+            comparison(
+                "fig5.best",
                 COLOD.name,
                 tuple(_soft(h, s).name for h in _STEPS for s in _PENALTIES),
-                "higher",
                 part=_layers(p),
             )
             for p in _PENALTY_DEPTHS
         ),
         *(
-            Claim(
-                "Figure 5",
-                f"A strong penalty (λ = 0.5) needs a smaller step, {_layers(p)}.",
-                "test accuracy",
-                _soft(0.01, 0.5).name,
-                (_soft(0.1, 0.5).name,),
-                "higher",
-                part=_layers(p),
-            )
+            comparison("fig5.step", _soft(0.01, 0.5).name, (_soft(0.1, 0.5).name,), part=_layers(p))
             for p in _PENALTY_DEPTHS
         ),
     ),

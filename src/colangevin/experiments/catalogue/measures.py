@@ -15,6 +15,7 @@ class Measure:
         unit: printed after it.
         digits: after the point, or significant ones for what spans decades.
         decades: whether it spans decades; then methods are compared by ratio, and runs by geometric mean.
+        higher_is_better: which of several baselines is the best.
         over_runs: what a table shows of several runs. Pooled moments are over all points of all boundaries
             together, as the paper has them for the curvature.
     """
@@ -22,6 +23,7 @@ class Measure:
     unit: str = ""
     digits: int = 3
     decades: bool = False
+    higher_is_better: bool = False
     over_runs: Literal["mean", "pooled mean", "pooled std", "largest"] = "mean"
 
     def format(self, value: float) -> str:
@@ -35,14 +37,14 @@ MEASURES = {
     "lowest validation loss": Measure(),
     "test loss at the lowest validation loss": Measure(),
     "validation loss": Measure(),
-    "validation accuracy": Measure("%", 2),
-    "test accuracy": Measure("%", 2),
-    "highest test accuracy": Measure("%", 2),
+    "validation accuracy": Measure("%", 2, higher_is_better=True),
+    "test accuracy": Measure("%", 2, higher_is_better=True),
+    "highest test accuracy": Measure("%", 2, higher_is_better=True),
     "test loss": Measure(),
     "lowest test loss": Measure(),
-    "train accuracy": Measure("%", 2),
+    "train accuracy": Measure("%", 2, higher_is_better=True),
     "train loss": Measure(digits=4),
-    "test accuracy over training": Measure("%", 2),
+    "test accuracy over training": Measure("%", 2, higher_is_better=True),
     "rise of the test loss": Measure(),
     "largest first weight": Measure(),
     "largest output weight": Measure(),

@@ -16,6 +16,7 @@ from colangevin.experiments.catalogue.orthogonal_images import (
     SOFT,
     soft,
 )
+from colangevin.experiments.catalogue.paper import comparison
 from colangevin.experiments.catalogue.parts import NetworkPart
 
 __all__ = ["OVERDAMPED", "PENALTY", "TIME"]
@@ -60,30 +61,9 @@ OVERDAMPED = Experiment(
     points=150,
     quick=QUICK,
     claims=(
-        Claim(
-            "Figure D3",
-            "o-CoLod is modestly more accurate than SGD.",
-            "test accuracy",
-            COLOD.name,
-            (PLAIN.name,),
-            "higher",
-        ),
-        Claim(
-            "Figure D3",
-            "o-CoLod inhibits overfitting: its test loss rises less from its lowest.",
-            "rise of the test loss",
-            COLOD.name,
-            (PLAIN.name,),
-            "lower",
-        ),
-        Claim(
-            "Figure D3",
-            "o-CoLod has a lower test loss.",
-            "test loss",
-            COLOD.name,
-            (PLAIN.name,),
-            "lower",
-        ),
+        comparison("figD3.accuracy", COLOD.name, (PLAIN.name,)),
+        comparison("figD3.overfitting", COLOD.name, (PLAIN.name,)),
+        comparison("figD3.loss", COLOD.name, (PLAIN.name,)),
     ),
 )
 

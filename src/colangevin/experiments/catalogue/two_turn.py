@@ -3,9 +3,10 @@
 Leimkuhler et al. 2021, Figures 1, 2, 3, D4 and Tables 1, D3, Appendix D.2 and D.3.
 """
 
-from colangevin.experiments.catalogue.claims import Claim, Reported
+from colangevin.experiments.catalogue.claims import Reported
 from colangevin.experiments.catalogue.experiment import Experiment, Quick
 from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.paper import comparison
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.catalogue.problems import Problem
 
@@ -28,16 +29,10 @@ def c_sgld(temperature: str) -> Method:
 
 TEMPERATURES = ("1e-6", "5e-6", "1e-5", "5e-5", "1e-4", "5e-4")
 C_SGLD = c_sgld("5e-5")
+_OTHER_TEMPERATURES = (C_SGD.name, *(c_sgld(t).name for t in TEMPERATURES if t != "5e-5"))
 
-FAR_AHEAD = Claim(
-    "Figure 1",
-    "Constraint and noise together are far more accurate than SGD.",
-    "test accuracy",
-    C_SGLD.name,
-    (SGD.name,),
-    "higher",
-    "91.7 % against 81 %, one run",
-)
+_PLAIN = (SGD.name, SGD_WD.name)
+AHEAD = comparison("fig1.accuracy", C_SGLD.name, _PLAIN)
 
 #: mean, standard deviation and maximum of the curvature, Tables 1 and D3
 CURVATURES = {
@@ -52,11 +47,6 @@ CURVATURES = {
     "C-SGLD τ=1e-4": ("7.62", "178", "9.47e5"),
     "C-SGLD τ=5e-4": ("15.9", "850", "5.07e6"),
 }
-
-
-def _lower_curvature(source: str, text: str, method: str, baseline: str) -> Claim:
-    numbers = f"{CURVATURES[method][0]} against {CURVATURES[baseline][0]}"
-    return Claim(source, text, "curvature", method, (baseline,), "lower", numbers)
 
 
 SPIRAL = Experiment(
@@ -74,71 +64,22 @@ SPIRAL = Experiment(
     plane="curvature",
     quick=Quick(runs=3, epochs=300),
     claims=(
-        FAR_AHEAD,
-        Claim(
-            "Figure 1",
-            "Weight decay does not make SGD more accurate (to hold, SGD has to be ahead).",
-            "test accuracy",
-            SGD.name,
-            (SGD_WD.name,),
-            "higher",
-        ),
-        Claim(
-            "Figure 1",
-            "Weight decay gives SGD a steadier test loss.",
-            "rise of the test loss",
-            SGD_WD.name,
-            (SGD.name,),
-            "lower",
-        ),
-        Claim(
-            "Figure 1",
-            "The constraint alone keeps the test loss steady.",
-            "rise of the test loss",
-            C_SGD.name,
-            (SGD.name,),
-            "lower",
-        ),
-        *(
-            Claim(
-                "Figure 2",
-                f"{method.name.split()[0]} has the better {measure} than SGD with and without weight decay.",
-                measure,
-                method.name,
-                (SGD.name, SGD_WD.name),
-                better,  # type: ignore[arg-type]
-            )
-            for method in (C_SGD, C_SGLD)
-            for measure, better in (("test accuracy", "higher"), ("test loss", "lower"))
-        ),
-        Claim(
-            "Figure 3",
-            "Transitions between the classes are less sharp with constraint and noise.",
-            "sharpest transition",
-            C_SGLD.name,
-            (SGD.name,),
-            "lower",
-        ),
-        _lower_curvature("Table 1", "Weight decay lowers the curvature.", SGD_WD.name, SGD.name),
-        _lower_curvature("Table 1", "The constraint lowers it further.", C_SGD.name, SGD_WD.name),
-        _lower_curvature("Table 1", "Noise lowers it further.", SGLD.name, SGD_WD.name),
-        _lower_curvature("Table 1", "Both together are below the constraint alone.", C_SGLD.name, C_SGD.name),
-        _lower_curvature("Table 1", "Both together are below the noise alone.", C_SGLD.name, SGLD.name),
-        *(
-            _lower_curvature("Table D3", f"τ = 5e-5 has lower curvature than {other}.", C_SGLD.name, name)
-            for other, name in (
-                ("τ = 0", C_SGD.name),
-                *((f"τ = {t}", c_sgld(t).name) for t in TEMPERATURES if t != "5e-5"),
-            )
-        ),
-        Claim(
-            "Figure D4",
-            "τ = 5e-5 is the most accurate temperature.",
-            "test accuracy",
-            C_SGLD.name,
-            (C_SGD.name, *(c_sgld(t).name for t in TEMPERATURES if t != "5e-5")),
-            "higher",
-        ),
+        AHEAD,
+        comparison("fig1.decay-accuracy", SGD.name, (SGD_WD.name,)),
+        comparison("fig1.decay-loss", SGD_WD.name, (SGD.name,)),
+        comparison("fig1.constraint-loss", C_SGD.name, (SGD.name,)),
+        comparison("fig2.constraint-accuracy", C_SGD.name, _PLAIN),
+        comparison("fig2.constraint-loss", C_SGD.name, _PLAIN),
+        comparison("fig2.loss", C_SGLD.name, _PLAIN),
+        comparison("fig3.transitions", C_SGLD.name, (SGD.name,)),
+        comparison("tab1.decay", SGD_WD.name, (SGD.name,)),
+        comparison("tab1.constraint", C_SGD.name, (SGD_WD.name,)),
+        comparison("tab1.noise", SGLD.name, (SGD_WD.name,)),
+        comparison("tab1.both", C_SGLD.name, (SGD_WD.name,)),
+        comparison("tab1.both-constraint", C_SGLD.name, (C_SGD.name,)),
+        comparison("tab1.both-noise", C_SGLD.name, (SGLD.name,)),
+        comparison("tabD3.temperature", C_SGLD.name, _OTHER_TEMPERATURES),
+        comparison("figD4.temperature", C_SGLD.name, _OTHER_TEMPERATURES),
     ),
     reported=(
         Reported(SGD.name, "test accuracy", "81 (one run)"),

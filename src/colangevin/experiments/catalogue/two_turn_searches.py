@@ -4,14 +4,15 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from colangevin.experiments.catalogue.claims import Claim, Reported
+from colangevin.experiments.catalogue.claims import Reported
 from colangevin.experiments.catalogue.experiment import Experiment, Quick
 from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.paper import comparison
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.catalogue.two_turn import (
+    AHEAD,
     C_SGD,
     C_SGLD,
-    FAR_AHEAD,
     PROBLEM,
     RADII,
     SGD,
@@ -43,14 +44,7 @@ RADIUS = Experiment(
     plane="curvature",
     quick=Quick(runs=3, epochs=300),
     claims=tuple(
-        Claim(
-            "Figure 3",
-            f"Transitions with bound {small:g} are less sharp than with {large:g}.",
-            "sharpest transition",
-            f"r₀={small:g}",
-            (f"r₀={large:g}",),
-            "lower",
-        )
+        comparison("fig3.bound", f"r₀={small:g}", (f"r₀={large:g}",))
         for small, large in itertools.pairwise(_RADII)
     ),
 )
@@ -74,13 +68,11 @@ DECAY = Experiment(
     plane="curvature",
     quick=Quick(runs=3, epochs=300),
     claims=(
-        Claim(
-            "Figure 2",
-            "C-SGLD is more accurate than SGD at its best weight decay.",
-            "test accuracy",
+        comparison(
+            "fig1.accuracy",
             C_SGLD.name,
             (SGD.name, *(f"SGD, WD {w}" for w in _DECAYS)),
-            "higher",
+            reading="weight decay searched for",
         ),
     ),
 )
@@ -109,7 +101,7 @@ PROTOCOLS = Experiment(
     runs=100,
     epochs=10_000,
     quick=Quick(runs=3, epochs=300),
-    claims=tuple(replace(FAR_AHEAD, part=part.name) for part in _PROTOCOLS),
+    claims=tuple(replace(AHEAD, part=part.name) for part in _PROTOCOLS),
     reported=tuple(
         Reported(method, "test accuracy", text, part.name)
         for part in _PROTOCOLS

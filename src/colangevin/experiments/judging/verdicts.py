@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from colangevin.experiments.catalogue.claims import Claim
 from colangevin.experiments.catalogue.measures import MEASURES
 
-__all__ = ["CONFIDENCE", "FEWEST_RUNS", "Finding", "Verdict", "interval", "judge"]
+__all__ = [
+    "CONFIDENCE",
+    "FEWEST_RUNS",
+    "Finding",
+    "Verdict",
+    "interval",
+    "judge",
+    "judge_on_average",
+    "weakest",
+]
 
 Array = NDArray[Any]
 Verdict = Literal["holds", "does not hold", "undecided"]
@@ -21,6 +30,7 @@ CONFIDENCE = 0.95
 #: with fewer runs there is no verdict
 FEWEST_RUNS = 5
 _RESAMPLES = 20_000
+_WEAKEST_FIRST = ("does not hold", "undecided", "holds")
 
 
 @dataclass(frozen=True)
@@ -61,27 +71,69 @@ def judge(claim: Claim, methods: Sequence[str], values: Mapping[str, Array]) -> 
     Returns:
         The finding.
     """
-    decades = MEASURES[claim.measure].decades
+    return _found(claim, *_compared(claim, methods, values))
+
+
+def judge_on_average(settings: Sequence[tuple[Claim, Sequence[str], Mapping[str, Array]]]) -> Finding:
+    """The same over several settings: what counts of a run is its mean over all of them.
+
+    Args:
+        settings: of each the claim, and methods and values as in :func:`judge`.
+
+    Returns:
+        The finding, about no setting in particular.
+    """
+    baselines, ours, theirs = zip(*(_compared(*each) for each in settings), strict=True)
+    baseline = " or ".join(dict.fromkeys(baselines))
+    return _found(
+        replace(settings[0][0], part=None), baseline, np.mean(ours, axis=0), np.mean(theirs, axis=0)
+    )
+
+
+def weakest(findings: Sequence[Finding]) -> Finding:
+    """Of a claim about every one of several settings the finding that decides it.
+
+    Args:
+        findings: one for each setting.
+
+    Returns:
+        One where it does not hold; else one without a verdict; else the one with the smallest lead.
+    """
+
+    def strength(finding: Finding) -> tuple[int, float]:
+        end = finding.low if finding.claim.better == "higher" else -finding.high
+        return _WEAKEST_FIRST.index(finding.verdict), -math.inf if math.isnan(end) else end
+
+    return min(findings, key=strength)
+
+
+def _compared(claim: Claim, methods: Sequence[str], values: Mapping[str, Array]) -> tuple[str, Array, Array]:
+    """The best baseline, and the numbers of the method and of that baseline, run by run."""
+    measure = MEASURES[claim.measure]
     table = values[claim.measure].astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        table = np.log(table) if decades else table
-    back = math.exp if decades else float
-    sign = 1 if claim.better == "higher" else -1
+        table = np.log(table) if measure.decades else table
+    sign = 1 if measure.higher_is_better else -1
     rows = {name: table[methods.index(name)] for name in (claim.method, *claim.baselines)}
     baseline = max(claim.baselines, key=lambda name: sign * _finite_mean(rows[name], worst=-sign * math.inf))
-    differences = rows[claim.method] - rows[baseline]
+    return baseline, rows[claim.method], rows[baseline]
+
+
+def _found(claim: Claim, baseline: str, ours: Array, theirs: Array) -> Finding:
+    back = math.exp if MEASURES[claim.measure].decades else float
+    differences = ours - theirs
     paired = np.isfinite(differences)
     differences = differences[paired]
     low, high = interval(differences)
     verdict: Verdict = "undecided"
     if len(differences) >= FEWEST_RUNS:
-        ahead, behind = (low > 0, high < 0) if sign > 0 else (high < 0, low > 0)
+        ahead, behind = (low > 0, high < 0) if claim.better == "higher" else (high < 0, low > 0)
         verdict = "holds" if ahead else "does not hold" if behind else "undecided"
     return Finding(
         claim,
         baseline,
-        back(_finite_mean(rows[claim.method][paired])),
-        back(_finite_mean(rows[baseline][paired])),
+        back(_finite_mean(ours[paired])),
+        back(_finite_mean(theirs[paired])),
         back(_finite_mean(differences)),
         back(low),
         back(high),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from colangevin.experiments.report import figures, page
-from colangevin.experiments.report.in_short import headline
+from colangevin.experiments.report.headline import headline
 from colangevin.experiments.report.markdown import markdown
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.disk import StoreError, write_atomically

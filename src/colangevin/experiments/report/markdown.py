@@ -4,18 +4,19 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from colangevin.experiments.report.in_short import Row, in_short
+from colangevin.experiments.report import tables
 from colangevin.experiments.report.results import Result
-from colangevin.experiments.report.tables import METHOD, Table, claims, facts, numbers, summary_line
+from colangevin.experiments.report.settled import besides, counted, settled
 
 __all__ = ["markdown"]
 
 
 def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
     """The report as Markdown."""
-    lines = ["# Results", "", "## In short", "", summary_line(results), ""]
-    lines += [_short(row) for row in in_short(results)]
-    lines += ["", "## How a claim is tested", "", METHOD]
+    lines = ["# Results", *_paper(results)]
+    if other := besides(results):
+        lines += ["", "## Not in the paper", "", *_lines(tables.evidence(other))]
+    lines += ["", "## How a claim is tested", "", tables.METHOD]
     for result in results:
         experiment = result.experiment
         about = f"{', '.join(experiment.covers)}. {_plain(experiment.about)}"
@@ -23,28 +24,35 @@ def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
         mine = [name for name in pictures if name.startswith(f"{experiment.name}.")]
         mine.sort(key=lambda name: not name.endswith(f".{result.best_picture}.svg"))  # the best is first
         lines += [_picture(name) for name in mine[:1]]
-        lines += ["", *_lines(claims(result))]
+        lines += ["", *_lines(tables.claims(result))]
         for each in result.parts:
-            lines += ["", f"### {_plain(each.part.name)}", "", *_lines(numbers(result, each))]
+            lines += ["", f"### {_plain(each.part.name)}", "", *_lines(tables.numbers(result, each))]
         for name in mine[1:]:
             lines += ["", _picture(name)]
-        lines += ["", *(f"- {name}: {_plain(text)}" for name, text in facts(result))]
+        lines += ["", *(f"- {name}: {_plain(text)}" for name, text in tables.facts(result))]
         lines += ["", *_code(result.run.command)]
     return "\n".join(lines) + "\n"
 
 
-def _short(row: Row) -> str:
-    """A finding as an item of a list."""
-    where = f" ({row.settings})" if row.settings else ""
-    why = f"; {row.why}" if row.why else ""
-    return f"- {row.verdict}: {_plain(row.claim + where)} {_plain(row.numbers + why)}. {_plain(row.title)}."
+def _paper(results: Sequence[Result]) -> list[str]:
+    """The claims of the paper, then what else there is about each."""
+    claims = settled(results)
+    if not claims:
+        return []
+    lines = ["", "## The claims of the paper", "", counted(claims), "", *_lines(tables.paper_claims(claims))]
+    lines += ["", *_lines(tables.readings(claims))]
+    for each in claims:
+        if each.evidence:
+            found = _lines(tables.evidence(each.evidence))
+            lines += ["", f"### Evidence: {_plain(each.claim.text)}", "", *found]
+    return lines
 
 
 def _picture(name: str) -> str:
     return f"![{name.removesuffix('.svg')}](figures/{name})"
 
 
-def _lines(table: Table) -> list[str]:
+def _lines(table: tables.Table) -> list[str]:
     head, *rows = [list(map(_plain, row)) for row in (table.head, *table.rows)]
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
 

@@ -6,20 +6,18 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
 from colangevin.experiments.report import tables
-from colangevin.experiments.report.in_short import Row, in_short
+from colangevin.experiments.report.first_screen import first_screen, verdict_cell
 from colangevin.experiments.report.plot_data import plot_data
 from colangevin.experiments.report.results import Result
 from colangevin.experiments.storage.disk import as_utf8
 
 __all__ = ["html"]
 
-_CLASSES = {"holds": "holds", "does not hold": "fails"}
 _SCRIPTS = ("helpers.js", "plots.js", "cards.js", "plane_cards.js", "page.js")
 # A longer table of claims is folded.
 _MOST_CLAIMS = 8
@@ -53,13 +51,7 @@ def html(results: Sequence[Result], folder: Path) -> str:
 <button id="theme">dark</button></div>
 <p class="soft">Leimkuhler, Vlaar, Pouchon and Storkey, <em>Better Training using Weight-Constrained
 Stochastic Dynamics</em>, ICML 2021.</p>
-<section id="in-short">
-<h2>In short</h2>
-<p>{escape(tables.summary_line(results))} Below is, of every group of experiments, the first claim that
-holds, the first that does not, and the first that is undecided.</p>
-{_short(in_short(results))}
-<details><summary>How a claim is tested</summary><p>{escape(tables.METHOD)}</p></details>
-</section>
+{first_screen(results)}
 <nav aria-label="experiments"><h2>Experiments</h2><ul>{"".join(map(_link, results))}</ul></nav>
 </header>
 <main>{"".join(map(_section, results))}</main>
@@ -84,25 +76,6 @@ def _link(result: Result) -> str:
 
 def _chips(result: Result) -> str:
     return "".join(f'<span class="chip">{escape(each)}</span>' for each in result.experiment.covers)
-
-
-def _short(rows: Sequence[Row]) -> str:
-    """Findings in rows, under the titles of their groups."""
-    parts = []
-    for title, group in groupby(rows, lambda row: row.group):
-        parts.append(f"<h3>{escape(title)}</h3><ul>")
-        for row in group:
-            where = f" ({row.settings})" if row.settings else ""
-            why = f"; {row.why}" if row.why else ""
-            other = f". Experiment: {row.title}" if row.title != row.group else ""
-            kind = _CLASSES.get(row.verdict, "open")
-            parts.append(
-                f'<li><a class="verdict {kind}" href="#{escape(row.experiment)}">'
-                f"{escape(row.verdict)}</a><div>{escape(row.claim + where)}"
-                f'<div class="soft">{escape(row.numbers + why + other)}</div></div></li>'
-            )
-        parts.append("</ul>")
-    return f'<div class="short">{"".join(parts)}</div>'
 
 
 def _section(result: Result) -> str:
@@ -134,22 +107,19 @@ def _claims(result: Result) -> str:
         return ""
     rows = []
     for row in table.rows:
-        word, bracket, why = row[-1].partition(" (")
-        why = bracket.strip() + why
         cells = [
             f"<td>{escape(row[0])}</td><td>{escape(row[1])}</td>",
             *(
                 f'<td data-head="{escape(head)}">{escape(cell)}</td>'
                 for head, cell in zip(table.head[2:-1], row[2:-1], strict=True)
             ),
-            f'<td class="verdict {_CLASSES.get(word, "open")}">{escape(word)} '
-            f"<small>{escape(why)}</small></td>",
+            verdict_cell(row[-1]),
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
     shown = " open" if len(rows) <= _MOST_CLAIMS else ""
-    summary = escape(tables.summary_line([result]))
-    return f"<details{shown}><summary>{summary}</summary>{_table('claims', head, ''.join(rows))}</details>"
+    body = _table("claims", head, "".join(rows))
+    return f"<details{shown}><summary>Comparisons: {len(rows)}</summary>{body}</details>"
 
 
 def _numbers(table: tables.Table) -> str:

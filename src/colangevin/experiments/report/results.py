@@ -1,11 +1,12 @@
 """Results as the report needs them, read from disk."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from colangevin.experiments.catalogue import index
+from colangevin.experiments.catalogue.claims import Claim
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import jobs
 from colangevin.experiments.catalogue.parts import NetworkPart, Part
@@ -45,7 +46,7 @@ class Result:
     """An experiment that was run, at least in part.
 
     Attributes:
-        experiment: as it was run.
+        experiment: as it was run, with the claims that the catalogue makes of it today.
         run: what ``run.json`` says.
         parts: those of which there is something.
         missing: names of the jobs that are not complete.
@@ -144,4 +145,29 @@ def _read(stored: Folder, budget: Budget) -> Result:
         if mine:
             parts.append(gather(experiment, part, stored, run.step_ms, mine, budget))
     missing = [job.name for job in jobs(experiment) if job not in complete]
-    return Result(experiment, run, parts, missing)
+    asked = _asked(experiment, parts)
+    return Result(replace(experiment, claims=asked), run, parts, missing)
+
+
+def _asked(ran: Experiment, parts: list[PartResult]) -> tuple[Claim, ...]:
+    """What is asked of the results: the catalogue's claims of today, as far as they are about what was run.
+
+    What is asked is no part of a run: new claims and new words reach results that are there already.
+
+    Args:
+        ran: the experiment as it was run.
+        parts: its results.
+
+    Returns:
+        The claims; those that the results were stored with where none of the catalogue's is about them.
+    """
+    today = index.find(ran.name)
+    methods = {part.name: {method.name for method in part.methods} for part in ran.parts}
+    measured = {each.part.name: each.values.keys() for each in parts}
+
+    def about_it(claim: Claim) -> bool:
+        part = today.part(claim.part).name
+        known = {claim.method, *claim.baselines} <= methods.get(part, set())
+        return known and claim.measure in measured.get(part, {claim.measure})
+
+    return tuple(filter(about_it, today.claims)) or ran.claims

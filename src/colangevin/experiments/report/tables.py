@@ -6,11 +6,24 @@ from dataclasses import dataclass
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.measures import MEASURES
 from colangevin.experiments.judging.summaries import summary
-from colangevin.experiments.judging.verdicts import CONFIDENCE, FEWEST_RUNS, Finding
+from colangevin.experiments.judging.verdicts import CONFIDENCE, FEWEST_RUNS, Finding, Verdict
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.results import Result
+from colangevin.experiments.report.settled import Evidence, Settled, few
 
-__all__ = ["METHOD", "Table", "claims", "facts", "numbers", "summary_line"]
+__all__ = [
+    "METHOD",
+    "Table",
+    "claims",
+    "difference",
+    "evidence",
+    "facts",
+    "numbers",
+    "ours",
+    "paper_claims",
+    "readings",
+    "verdict",
+]
 
 #: how a claim is tested, in words
 METHOD = (
@@ -18,9 +31,14 @@ METHOD = (
     f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
     "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, does "
     "not hold when it lies on the other, and is undecided when it does neither or there are fewer than "
-    f"{FEWEST_RUNS} runs. Numbers are means over runs ± standard deviation; those of the curvature are over "
-    "all points of all boundaries, as in the paper."
+    f"{FEWEST_RUNS} runs. A claim about every one of several settings holds when it holds in all, and does "
+    "not hold when it does not in one. Only the direction is tested; the paper's numbers stand beside ours. "
+    "Every claim is decided in one reading of the paper, which is named; other readings and searches are "
+    "evidence and decide nothing. Numbers are means over runs ± standard deviation; those of the curvature "
+    "are over all points of all boundaries, as in the paper."
 )
+
+_INTERVAL = f"difference, {CONFIDENCE:.0%} interval"
 
 
 @dataclass(frozen=True)
@@ -31,31 +49,57 @@ class Table:
     rows: list[list[str]]
 
 
+def paper_claims(claims: Sequence[Settled]) -> Table:
+    """The claims of the paper, each once: its words and numbers beside ours."""
+    rows = [
+        [
+            each.claim.source,
+            each.claim.text + (f" [{each.note}]" if each.note else ""),
+            each.claim.main.experiment,
+            each.claim.numbers or "–",
+            *(_numbers_of(each.finding) if each.finding else ["–", "–", "0"]),
+            verdict(each.verdict, each.why),
+        ]
+        for each in claims
+    ]
+    return Table(["source", "claim", "tested in", "paper", "ours", _INTERVAL, "runs", "verdict"], rows)
+
+
+def readings(claims: Sequence[Settled]) -> Table:
+    """How the paper is read in the experiments that decide its claims."""
+    mains = dict.fromkeys(each.claim.main for each in claims)
+    return Table(["experiment", "reading"], [[main.experiment, main.words] for main in mains])
+
+
+def evidence(found: Sequence[Evidence]) -> Table:
+    """Comparisons: of the settings, other readings and searches of one claim, or of no claim of the paper."""
+    rows = []
+    for each in found:
+        claim = each.finding.claim
+        words = "; ".join(filter(None, (each.where, "" if claim.of else claim.text)))
+        why = verdict(each.finding.verdict, few(each.finding.runs))
+        rows.append([each.experiment, words or "–", *_numbers_of(each.finding), why])
+    return Table(["experiment", "what", "ours", _INTERVAL, "runs", "verdict"], rows)
+
+
 def claims(result: Result) -> Table:
-    """Every claim: the paper's words and numbers beside ours."""
-    head = ["source", "claim", "paper", "ours", f"difference, {CONFIDENCE:.0%} interval", "verdict"]
+    """Every comparison of an experiment: the paper's words and numbers beside ours."""
     rows = []
     for finding in result.findings:
         claim = finding.claim
-        where = [claim.part] if claim.part and claim.part not in claim.text else []
-        text = " ".join([claim.text, *(f"[{part}]" for part in where)])
-        rows.append(
-            [claim.source, text, claim.paper or "–", _ours(finding), _difference(finding), _verdict(finding)]
-        )
-    return Table(head, rows)
+        notes = "".join(f" [{each}]" for each in (claim.reading, claim.part) if each)
+        why = verdict(finding.verdict, few(finding.runs))
+        rows.append([claim.source, claim.text + notes, claim.paper or "–", *_numbers_of(finding), why])
+    return Table(["source", "claim", "paper", "ours", _INTERVAL, "runs", "verdict"], rows)
 
 
-def _ours(finding: Finding) -> str:
-    measure = MEASURES[finding.claim.measure]
-    unit = f" {measure.unit}" if measure.unit else ""
-    numbers = [f"{measure.format(value)}{unit}" for value in (finding.method_mean, finding.baseline_mean)]
-    return (
-        f"{finding.claim.measure}: {finding.claim.method} {numbers[0]}, {finding.baseline} {numbers[1]}; "
-        f"runs: {finding.runs}"
-    )
+def verdict(word: Verdict, why: str) -> str:
+    """A verdict, with its reason where it is none."""
+    return f"{word} ({why})" if why else word
 
 
-def _difference(finding: Finding) -> str:
+def difference(finding: Finding) -> str:
+    """The difference or the ratio with its interval."""
     measure = MEASURES[finding.claim.measure]
 
     def text(value: float) -> str:
@@ -67,10 +111,16 @@ def _difference(finding: Finding) -> str:
     return f"{mark}{text(finding.difference)} [{text(finding.low)}, {text(finding.high)}]"
 
 
-def _verdict(finding: Finding) -> str:
-    if finding.runs < FEWEST_RUNS:
-        return f"undecided (fewer than {FEWEST_RUNS} runs)"
-    return finding.verdict
+def ours(finding: Finding) -> str:
+    """What is measured, and the means of the method and of the baseline."""
+    measure = MEASURES[finding.claim.measure]
+    unit = f" {measure.unit}" if measure.unit else ""
+    numbers = [f"{measure.format(value)}{unit}" for value in (finding.method_mean, finding.baseline_mean)]
+    return f"{finding.claim.measure}: {finding.claim.method} {numbers[0]}, {finding.baseline} {numbers[1]}"
+
+
+def _numbers_of(finding: Finding) -> list[str]:
+    return [ours(finding), difference(finding), str(finding.runs)]
 
 
 def numbers(result: Result, each: PartResult) -> Table:
@@ -131,10 +181,3 @@ def _named(missing: list[str]) -> str:
     """Names, as long as they are few."""
     few = 12
     return "; ".join(missing[:few]) + (f"; {len(missing) - few} more" if len(missing) > few else "")
-
-
-def summary_line(results: Sequence[Result]) -> str:
-    """How many claims came to what."""
-    verdicts = [finding.verdict for result in results for finding in result.findings]
-    holds, fails, open_ = (verdicts.count(word) for word in ("holds", "does not hold", "undecided"))
-    return f"Claims tested: {len(verdicts)}. They hold: {holds}, do not hold: {fails}, undecided: {open_}."
