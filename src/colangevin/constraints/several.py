@@ -53,4 +53,4 @@ def parted(flat: Tensor, shapes: Sequence[Sequence[int]]) -> list[Tensor]:
         The weights.
     """
     parts = flat.split([math.prod(shape) for shape in shapes], dim=-1)
-    return [part.reshape(*flat.shape[:-1], *shape) for part, shape in zip(parts, shapes, strict=True)]
+    return [part.reshape((*flat.shape[:-1], *shape)) for part, shape in zip(parts, shapes, strict=True)]
