@@ -218,6 +218,7 @@ def test_many_hostile_cases(held: Held, method: Method, dtype: torch.dtype, move
     run(held, method, dtype, moves)
 
 
+@pytest.mark.filterwarnings("ignore:.*exactly at the bound:UserWarning")
 def test_a_step_off_the_manifold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A drift along a line instead of a great circle."""
     monkeypatch.setattr(plan, "native", lambda entry, dynamics: False)

@@ -30,7 +30,6 @@ from tests.optim_db import (
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 NOISY = by_id("colud-BAOAB-noisy")
-QUIET = by_id("colud-OBA")
 
 
 # ---- groups --------------------

@@ -11,7 +11,22 @@ from colangevin.constraints.constraint import Constraint
 from colangevin.constraints.forms import SquareForm
 from colangevin.constraints.stacks import largest_per_copy, plus
 
-__all__ = ["NonNegative"]
+__all__ = ["NonNegative", "farthest_root"]
+
+
+def farthest_root(dtype: torch.dtype) -> float:
+    """Where roots stop: their squares are a quarter of the largest number of a weight's dtype.
+
+    The force on a root grows with the root, so that a step which is too long multiplies it by the same factor
+    again and again. In float32 a gradient that is cut to 4e9 leads beyond all numbers in two steps.
+
+    Args:
+        dtype: of the weight.
+
+    Returns:
+        A power of two, which rounding leaves as it is: 2^7 in float16, 2^63 in float32 and bfloat16.
+    """
+    return 2.0 ** (round(math.log2(torch.finfo(dtype).max)) // 2 - 1)
 
 
 class Roots(EmbeddedCurvature):
@@ -48,6 +63,10 @@ class Roots(EmbeddedCurvature):
     def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
         kept = self.lower(q).to(weight.dtype) == weight
         return q if bool(kept.all()) else torch.where(kept, q, self.lift(weight.to(q.dtype), near=q))
+
+    def stopped(self, q: Tensor, dtype: torch.dtype) -> Tensor:
+        farthest = farthest_root(dtype)
+        return q.clamp(-farthest, farthest)
 
     # ---- moves -----------------------------------------------------------------------------------
 
@@ -98,7 +117,9 @@ class NonNegative(Constraint):
     configuration; geodesics are straight lines, and a weight reaches 0 and leaves it again without a
     collision. The force on a root is $2 \xi_i G_i$, so a step of SGD with the rate `lr` changes a weight by
     about $-4\,\mathrm{lr}\,\theta_i G_i$: in proportion to its size, and not at all at $\theta_i = 0$. A
-    weight that starts exactly at 0 moves only with noise, of which a warning tells.
+    weight that starts exactly at 0 moves only with noise, of which a warning tells. Steps that are too long
+    for the loss grow without end, as those of SGD do; weights stop at a quarter of the largest number of
+    their dtype.
 
     Under a loss L the weights have the density $e^{-L/\tau} \prod_i \theta_i^{-1/2}$. At $L = 0$ it has no
     finite integral: roots then diffuse without end. With $L = k\,\theta$ it is the Gamma law of shape 1/2 and

@@ -225,6 +225,7 @@ class Entry:
 
     def write(self, q: Tensor, moments: Mapping[str, Tensor]) -> None:
         """Store where a step led."""
+        q = self.manifold.stopped(q, self.parameter.dtype)
         self.stack(self.parameter).copy_(self.manifold.lower(q))
         self.keep(q, moments)
 
