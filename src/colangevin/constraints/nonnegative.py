@@ -8,6 +8,7 @@ from torch import Tensor
 
 from colangevin.constraints.capabilities import EmbeddedCurvature
 from colangevin.constraints.constraint import Constraint
+from colangevin.constraints.dtypes import state_dtype
 from colangevin.constraints.forms import SquareForm
 from colangevin.constraints.stacks import largest_per_copy, plus
 
@@ -15,18 +16,22 @@ __all__ = ["NonNegative", "farthest_root"]
 
 
 def farthest_root(dtype: torch.dtype) -> float:
-    """Where roots stop: their squares are a quarter of the largest number of a weight's dtype.
+    """Where roots stop.
 
     The force on a root grows with the root, so that a step which is too long multiplies it by the same factor
-    again and again. In float32 a gradient that is cut to 4e9 leads beyond all numbers in two steps.
+    again and again: in float32 a gradient that is cut to 4e9 leads beyond all numbers in two steps. At the
+    fourth root of the largest number there is room for the cube of a root, which is the force of weight
+    decay. The square must also be a number of the weight's dtype, and is a quarter of the largest in float16.
 
     Args:
         dtype: of the weight.
 
     Returns:
-        A power of two, which rounding leaves as it is: 2^7 in float16, 2^63 in float32 and bfloat16.
+        A power of two, which rounding leaves as it is: 2^7 in float16, 2^32 in bfloat16 and float32, 2^256 in
+        float64.
     """
-    return 2.0 ** (round(math.log2(torch.finfo(dtype).max)) // 2 - 1)
+    of_state, of_weight = (math.log2(torch.finfo(each).max) for each in (state_dtype(dtype), dtype))
+    return 2.0 ** min(round(of_state) // 4, round(of_weight) // 2 - 1)
 
 
 class Roots(EmbeddedCurvature):
@@ -118,8 +123,8 @@ class NonNegative(Constraint):
     collision. The force on a root is $2 \xi_i G_i$, so a step of SGD with the rate `lr` changes a weight by
     about $-4\,\mathrm{lr}\,\theta_i G_i$: in proportion to its size, and not at all at $\theta_i = 0$. A
     weight that starts exactly at 0 moves only with noise, of which a warning tells. Steps that are too long
-    for the loss grow without end, as those of SGD do; weights stop at a quarter of the largest number of
-    their dtype.
+    for the loss grow without end, as those of SGD do. Weights stop at 1.8e19 in float32 and bfloat16, at
+    16,384 in float16 and at 1.3e154 in float64, and come back when the gradient lets them.
 
     Under a loss L the weights have the density $e^{-L/\tau} \prod_i \theta_i^{-1/2}$. At $L = 0$ it has no
     finite integral: roots then diffuse without end. With $L = k\,\theta$ it is the Gamma law of shape 1/2 and

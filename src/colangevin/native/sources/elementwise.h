@@ -172,10 +172,10 @@ static inline int NAME(oba_on_circles)(
     return !beyond;
 }
 
-/* Where roots stop: their squares are a quarter of the largest number of the weight's type. */
+/* Where roots stop, as in nonnegative.py. */
 static inline REAL NAME(farthest_root)(const struct weight *w)
 {
-    return w->weight_type == FLOAT16 ? 128 : (REAL)FEW(0x1p63, 0x1p511);
+    return w->weight_type == FLOAT16 ? 128 : (REAL)FEW(0x1p32, 0x1p256);
 }
 
 /* The weights of roots, which are stopped. */
