@@ -27,7 +27,12 @@ Numbers = dict[str, Any]
 _FOLDER = Path(__file__).parent / "results"
 _ROOT = Path(__file__).parents[2]
 #: pages that may show a table
-PAGES = (_ROOT / "docs" / "choose.md", _ROOT / "docs" / "many-devices.md", _ROOT / "README.md")
+PAGES = (
+    _ROOT / "docs" / "choose.md",
+    _ROOT / "docs" / "many-devices.md",
+    _ROOT / "docs" / "tutorials" / "own-constraint.md",
+    _ROOT / "README.md",
+)
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

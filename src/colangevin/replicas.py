@@ -14,7 +14,7 @@ from colangevin.errors import ConstraintError
 from colangevin.independence import independent
 from colangevin.noise import stream
 from colangevin.optim.groups import Groups
-from colangevin.optim.param_groups import Rules, begin, choose
+from colangevin.optim.param_groups import Rules, begin, choose, units_of
 from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.stacked_module import StackedModule
 
@@ -154,9 +154,9 @@ class Replicas(StackedModule):
         """Parameter groups in which each replica is constrained by itself, as `colangevin.constrain`.
 
         Args:
-            rules: maps a glob on parameter names or a module class to a constraint, or to None for "leave
-                free". A radius that differs between replicas is a tensor whose dimension 0 counts them:
-                `(n, 1, 1)` for the circles of a matrix, `(n, 1)` for its spheres.
+            rules: maps a glob on parameter names, a module class or a tuple of names to a constraint, or to
+                None for "leave free". A radius that differs between replicas is a tensor whose dimension 0
+                counts them: `(n, 1, 1)` for the circles of a matrix, `(n, 1)` for its spheres.
             init: how the weights start, as in `colangevin.constrain`. Random numbers follow from `seed`;
                 those of replica i do not depend on n.
 
@@ -167,13 +167,12 @@ class Replicas(StackedModule):
         Raises:
             ConstraintError: for a rule that fits no parameter; InfeasibleError for a weight that violates its
                 constraint. No weight has been changed then.
-            TypeError: for a rule that is neither a glob nor a class, or one that maps to something else than
-                a constraint or None.
+            TypeError: for a rule that is neither a glob, a class nor a tuple of names, or one that maps to
+                something else than a constraint or None.
         """
         groups = choose(self._model, rules, replicas=self._n)
-        members = [(group["constraint"], *member) for group in groups for member in group["params"]]
         # Seeded for each parameter. A stack is then filled replica by replica, so n does not matter.
-        begin(members, init, replicas=True, around=lambda number: _seeded(stream(self._seed, number)))
+        begin(units_of(groups), init, around=lambda number: _seeded(stream(self._seed, number)))
         return groups
 
     def _tensors(self) -> list[Tensor]:

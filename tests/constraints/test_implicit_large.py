@@ -115,6 +115,39 @@ def test_rank_is_looked_at_where_a_matrix_is_singular(monkeypatch: pytest.Monkey
         trained(cl.Implicit(redundant), start)
 
 
+def on_ellipses(w: Tensor) -> Tensor:
+    """Two columns of which every row lies on an ellipse: a component has weights of its own."""
+    return w[:, 0].square() + 4 * w[:, 1].square() - 1
+
+
+def test_components_with_weights_of_their_own_need_no_matrix_for_a_long_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Steps of up to half an axis, where Newton has to renew its matrix and some have to be shortened."""
+    angle = normal(9, 1024)
+    start = torch.stack((angle.cos(), angle.sin() / 2), dim=1)
+    rows = cl.Implicit(lambda row: row[0] ** 2 + 4 * row[1] ** 2 - 1, over="rows")
+
+    def refuse(self: residual.Residual, q: Tensor) -> Dense:
+        raise AssertionError(f"a matrix of {q.shape} was formed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(residual.Residual, "formed", refuse)
+        quietly = trained(cl.Implicit(on_ellipses), start, temperature=0.05, seed=1)
+        noisily = trained(cl.Implicit(on_ellipses), start, steps=20, temperature=20.0, seed=1)
+    assert float(on_ellipses(noisily).abs().max()) < 1e-13
+    assert_same(quietly, trained(rows, start, temperature=0.05, seed=1), 1e-12)
+
+
+def test_a_newton_matrix_with_other_entries_is_not_taken_for_diagonal() -> None:
+    """J J^T of orthonormal columns is diagonal, J of a longer step times J^T is not."""
+    start = torch.linalg.qr(normal(6, 64, 64)).Q
+    at = linear(cl.Implicit(orthonormal_columns), start)
+    assert at.separate
+    assert linear(cl.Implicit(orthonormal_columns), start + 0.1 * normal(10, 64, 64)).against(at) is None
+    assert_same(at.against(at).solve(at.diagonal), torch.ones_like(at.diagonal), 1e-12)
+
+
 class Doubled(torch.autograd.Function):
     """A function that can be differentiated ``times`` times."""
 

@@ -83,7 +83,18 @@ def shapes(lowest: int = 0) -> st.SearchStrategy[tuple[int, ...]]:
 def helds(draw: st.DrawFn) -> Held:
     kind = draw(
         st.sampled_from(
-            ("free", "circle", "sphere", "slack", "orthogonal", "implicit", "bounds", "rows", "symmetric")
+            (
+                "free",
+                "circle",
+                "sphere",
+                "slack",
+                "orthogonal",
+                "implicit",
+                "bounds",
+                "rows",
+                "symmetric",
+                "nonnegative",
+            )
         )
     )
     replicas = draw(st.sampled_from((0, 0, 0, 1, 3)))
@@ -95,7 +106,7 @@ def helds(draw: st.DrawFn) -> Held:
         return Held(cl.Implicit(sphere_of_norm_one), shape, replicas)
     if kind == "bounds":
         return Held(cl.Implicit(entries_at_most_two, inequality=True), (2, 2), replicas)
-    if kind == "rows":  # of non-negative weights steps of any size leave all numbers, as of free ones
+    if kind == "rows":
         over = draw(st.sampled_from(("rows", "columns")))
         rows = st.sampled_from((cl.Affine.mean(0.0, over), cl.Affine.sum(1.0, over), cl.Simplex(over)))
         return Held(draw(rows), draw(st.sampled_from(((2, 3), (5, 8), (3, 2, 2), (17, 2)))), replicas)
@@ -107,6 +118,7 @@ def helds(draw: st.DrawFn) -> Held:
         "circle": lambda: cl.Circle(radius),
         "sphere": lambda: cl.Sphere(radius, slack=False),
         "slack": lambda: cl.Sphere(radius),
+        "nonnegative": cl.NonNegative,
     }
     return Held(constraints[kind](), shape, replicas)
 

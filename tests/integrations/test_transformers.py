@@ -69,6 +69,19 @@ def test_weight_decay_leaves_biases_and_norms_alone(hugging, tmp_path):
     }
 
 
+@pytest.mark.parametrize(("names", "decays"), [("weight weight", 0.01), ("weight bias", 0.0)])
+def test_what_a_constraint_holds_together_stays_in_one_group(hugging, names, decays):
+    """With weight decay if all of it would decay."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    first, second = names.split()
+    rule = (f"0.{first}", f"1.{second}")
+    rules = {rule: cl.Implicit(lambda a, b: a.square().sum() - b.square().sum())}
+    build, options = hugging.constrained_optimizer(rules, cl.CoLud, lr=0.1, friction=1.0, weight_decay=0.01)
+    joint = build()(model, **options).param_groups[0]
+    assert joint["param_names"] == list(rule)
+    assert joint["weight_decay"] == decays
+
+
 def test_without_weight_decay_there_is_a_group_for_each_constraint(hugging, tmp_path):
     made = hugging.trained(tmp_path)
     constraints = [group["constraint"] for group in made.optimizer.param_groups]

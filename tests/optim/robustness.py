@@ -50,6 +50,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "affine": cl.Affine(torch.tensor([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, -1.0, 0.0]]), 0.5),
     "affine-mean": cl.Affine.mean(0.0),
     "simplex": cl.Simplex(),
+    "nonnegative": cl.NonNegative(),
 }
 
 
@@ -74,6 +75,8 @@ def placed(constraint: Constraint, weight: Tensor) -> Tensor:
         return manifold.lower(manifold.lift(weight.unsqueeze(0)))[0].contiguous()
     if isinstance(constraint, cl.Simplex):
         return torch.softmax(weight, dim=1)
+    if isinstance(constraint, cl.NonNegative):
+        return weight.abs()
     return constraint.init_(weight)
 
 

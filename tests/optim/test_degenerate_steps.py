@@ -58,7 +58,7 @@ def uphill(constraint: Constraint, parameter: Parameter, state: dict[str, Tensor
     if "momentum" not in state:
         return torch.linspace(1, 2, parameter.numel(), dtype=parameter.dtype).view_as(parameter)
     p = state["momentum"]
-    if isinstance(constraint, cl.Simplex):
+    if isinstance(constraint, cl.Simplex | cl.NonNegative):
         return -p * state["position"].sign()
     if isinstance(constraint, cl.Circle):
         return (-p * state["position"].cos().sign()).reshape(parameter.shape)

@@ -63,7 +63,7 @@ def moved(
     parameter = nn.Parameter(weight)
     make = {**OPTIMIZERS, **QUIET}[optimizer]
     opt = make([{"params": [("layer.weight", parameter)], "constraint": constraint}])
-    for entry in opt._roster.entries(opt.param_groups, opt._names, opt._all_dynamics()):
+    for entry in opt._roster.entries(opt.param_groups, opt._names, opt._all_dynamics(), opt.state):
         entry.window = window
     for gradient in gradients:
         parameter.grad = gradient

@@ -191,7 +191,7 @@ def test_a_device_takes_forms_alone(
             [{"params": [weight], "constraint": constraint}], 0.1, friction=1.0, temperature=1.0
         )
         (entry,) = optimizer._roster.entries(
-            optimizer.param_groups, optimizer._names, optimizer._all_dynamics()
+            optimizer.param_groups, optimizer._names, optimizer._all_dynamics(), optimizer.state
         )
         families.append(eligible.family(entry, optimizer._all_dynamics()[0]))
     assert families[0] is not None

@@ -84,7 +84,7 @@ def test_parts_are_not_stacked() -> None:
 
     weights = [nn.Parameter(torch.zeros(5)) for _ in range(3)]
     opt = cl.CoLod([{"params": weights, "constraint": Stacked()}], 0.1, temperature=1.0, seed=3)
-    entries = opt._roster.entries(opt.param_groups, opt._names, opt._all_dynamics())
+    entries = opt._roster.entries(opt.param_groups, opt._names, opt._all_dynamics(), opt.state)
     entries[1].window = Window(5, 5, 0)
     for weight in weights:
         weight.grad = torch.zeros(5)

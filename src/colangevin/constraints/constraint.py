@@ -13,7 +13,7 @@ from colangevin.constraints.dtypes import check_dtype, state_dtype
 from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.start import Init, chosen, start
 from colangevin.draws import drawn_alike
-from colangevin.errors import label
+from colangevin.errors import ConstraintError, label
 from colangevin.sharded import refuse_sharded, whole, write_
 from colangevin.surroundings import full_precision
 
@@ -40,6 +40,8 @@ class Constraint(ABC):
 
     #: the geometry; built from the constraint and the shape of a weight
     manifold: ClassVar[type[Manifold]]
+    #: shapes of the weights that it holds together; None: it holds each weight by itself
+    shapes: tuple[tuple[int, ...], ...] | None = None
 
     def on(self, shape: Sequence[int]) -> Manifold:
         """The manifold of weights of one shape."""
@@ -152,6 +154,21 @@ class Constraint(ABC):
             The constraint.
         """
         return self
+
+    def together(self, shapes: Sequence[Sequence[int]]) -> "Constraint":
+        """The same on several weights at once, for a constraint that can say something of them together.
+
+        Args:
+            shapes: of the weights.
+
+        Raises:
+            ConstraintError: for a constraint on one weight. Others return the constraint whose weight has the
+                entries of all of them, one behind the other.
+        """
+        raise ConstraintError(
+            f"{self!r}: holds each weight by itself. Give each its own rule, or say what holds for "
+            "several with colangevin.Implicit(g), whose g takes them as arguments."
+        )
 
     def fitted(self, weight: Tensor, *, replicas: bool = False, name: str = "weight") -> "Constraint":
         """What holds a weight that is seen for the first time.

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-__all__ = ["Factor", "cholesky", "lu", "rounding"]
+__all__ = ["Diagonal", "Factor", "cholesky", "lu", "rounding"]
 
 
 class Factor:
@@ -30,6 +30,24 @@ class Factor:
             return torch.cholesky_solve(value.unsqueeze(2), self.matrix).squeeze(2)
         solution: Tensor = torch.linalg.lu_solve(self.matrix, self.pivots, value.unsqueeze(2))
         return solution.squeeze(2)
+
+
+class Diagonal:
+    """A stack of diagonal matrices.
+
+    Args:
+        entries: shape (parts, m).
+    """
+
+    def __init__(self, entries: Tensor) -> None:
+        self.entries = entries
+
+    def __getitem__(self, rows: Tensor) -> "Diagonal":
+        return Diagonal(self.entries[rows])
+
+    def solve(self, value: Tensor) -> Tensor:
+        """The solution for one right-hand side a matrix, shape (parts, m)."""
+        return value / self.entries
 
 
 def rounding(dtype: torch.dtype, size: int) -> float:

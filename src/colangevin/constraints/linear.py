@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from colangevin.constraints.factor import Factor, cholesky, lu
+from colangevin.constraints.factor import Diagonal, Factor, cholesky, lu
 from colangevin.surroundings import full_precision
 
 __all__ = ["Dense", "Linear", "MatrixFree", "sizes"]
@@ -31,6 +31,9 @@ class Dense:
         xi: the slack of the last components, shape (parts, k).
         size: the largest entry of q in each part, shape (parts, 1).
     """
+
+    #: whether J J^T is known to be diagonal without being formed
+    separate = False
 
     def __init__(self, J: Tensor, xi: Tensor, size: Tensor, factor: Factor | None = None) -> None:
         self.J, self.xi, self.size = J, xi, size
@@ -103,8 +106,9 @@ class Dense:
 class MatrixFree:
     """The derivative for one part with many components, by automatic differentiation of every product.
 
-    Solves are conjugate gradients with the diagonal of J J^T as preconditioner. If J J^T is diagonal, two
-    products find that out and one iteration solves; the residual confirms it.
+    Solves are conjugate gradients with the diagonal of J J^T as preconditioner. If J J^T is diagonal, as
+    where every component has weights of its own, two products find that out and one iteration solves. A
+    Newton matrix is looked at in the same way. The residual confirms both.
 
     Args:
         function: g of a flat weight.
@@ -120,7 +124,11 @@ class MatrixFree:
         # TorchScript, which warns, and run g again for every product.
         self._jvp = torch.func.vjp(lambda lam: self._vjp(lam)[0], torch.zeros_like(value))[1]
         self.components = value.shape[0]
-        self.diagonal = self._diagonal(value)
+        alone = self._diagonal_against(self, value)
+        #: of J J^T, shape (1, m); an estimate if there are other entries
+        self.diagonal = self._squares(value) if alone is None else alone
+        #: whether J J^T is diagonal and regular, and so are Newton matrices as far as they were looked at
+        self.separate = alone is not None and bool((alone > 0).all())
 
     def __getitem__(self, rows: Tensor) -> "MatrixFree":
         return self  # of one part, nothing can be left out
@@ -138,18 +146,27 @@ class MatrixFree:
         pulled: Tensor = self._vjp(lam[0])[0]
         return _with_slack(pulled.detach().unsqueeze(0), self.xi, lam)
 
-    def _diagonal(self, value: Tensor) -> Tensor:
-        """The diagonal of J J^T: exactly if it has no other entries, else an estimate; shape (1, m)."""
+    def against(self, start: "MatrixFree") -> Diagonal | None:
+        """The Newton matrix, J here times the transpose of J at the start, if it is diagonal."""
+        diagonal = self._diagonal_against(start, self.diagonal[0])
+        return None if diagonal is None else Diagonal(diagonal)
+
+    def _diagonal_against(self, other: "MatrixFree", value: Tensor) -> Tensor | None:
+        """The diagonal of J here times J^T there, shape (1, m); None if there are other entries."""
         draw = torch.Generator().manual_seed(0)  # the same in every call: a step is a function of its input
         found = []
         for _ in range(2):
             # not signs alone: two of them agree with two others every second time
             probe = (0.5 + torch.rand(1, self.components, generator=draw)).to(value)
-            found.append(self.push(self.pull(probe)) / probe)
-        one, other = found
-        if bool(((one - other).abs() <= torch.finfo(value.dtype).eps ** 0.5 * one).all()):
-            return one
-        squares = torch.zeros_like(one)
+            found.append(self.push(other.pull(probe)) / probe)
+        first, second = found
+        alike = (first - second).abs() <= torch.finfo(value.dtype).eps ** 0.5 * first.abs()
+        return first if bool(alike.all()) else None
+
+    def _squares(self, value: Tensor) -> Tensor:
+        """The diagonal of J J^T to a factor of 2, shape (1, m)."""
+        draw = torch.Generator().manual_seed(1)
+        squares = torch.zeros(1, self.components).to(value)
         for _ in range(_PROBES):
             normal = torch.randn(1, self.w.shape[1] + self.xi.shape[1], generator=draw).to(self.w)
             squares += self.push(normal).square()

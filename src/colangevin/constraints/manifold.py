@@ -110,6 +110,18 @@ class Manifold(ABC):
         if "independent" not in vars(cls):
             cls.independent = None
 
+    def stopped(self, q: Tensor, dtype: torch.dtype) -> Tensor:
+        """Configurations whose weights are finite numbers of a dtype: these, or those where a step stops.
+
+        Args:
+            q: where a step led.
+            dtype: of the weight.
+
+        Returns:
+            The configurations.
+        """
+        return q
+
     # ---- the core: what every manifold has to say ------------------------------------------------
 
     @property

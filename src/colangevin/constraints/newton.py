@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from colangevin.constraints import solves
-from colangevin.constraints.factor import Factor, rounding
+from colangevin.constraints.factor import Diagonal, Factor, rounding
 from colangevin.constraints.linear import Dense, Linear
 from colangevin.constraints.residual import Residual
 from colangevin.errors import ConvergenceError
@@ -119,7 +119,7 @@ def land(g: Equations, at: Linear, q: Tensor, q_bar: Tensor) -> tuple[Tensor, Te
     landed, q_new, pull, slowest = _iterate(g, _Oblique(at), q_bar)
     fallbacks = 0
     if not bool(landed.all()):
-        sharper = g.system.sharper(at, q)
+        sharper = None if at.separate else g.system.sharper(at, q)
         at = at if sharper is None else _regular(g, sharper)
         fallbacks = int((~landed).sum())
         q_new, pull, slowest = _shortened(g, at, q, q_bar, (landed, q_new, pull))
@@ -215,19 +215,23 @@ class _Oblique:
         self.tolerance = _tolerance(start)
         self.before: Tensor | None = None
         self.slow: Tensor | None = None  # parts that stay behind, and their matrices
-        self.factor: Factor | None = None
+        self.factor: Factor | Diagonal | None = None
 
     def look(self, g: Equations, q: Tensor, value: Tensor, going: Tensor) -> Tensor:
         excess = _excess(value, self.tolerance)
-        if self.before is not None and isinstance(self.start, Dense):
+        start = self.start
+        if self.before is not None and (isinstance(start, Dense) or start.separate):
             slow = going & (excess > 1) & ~(excess <= _PROGRESS * self.before)
             slow = slow if self.slow is None else slow | self.slow
             if bool(slow.any()):
-                now = g.system.formed(q[slow])
-                self.slow, self.factor = slow, now.against(self.start[slow])
-                self.tolerance = self.tolerance.clone()
-                self.tolerance[slow] = _tolerance(now)
-                excess = _excess(value, self.tolerance)
+                now, factor = _renewed(g, start[slow], q[slow])
+                if factor is None:
+                    start.separate = False
+                else:
+                    self.slow, self.factor = slow, factor
+                    self.tolerance = self.tolerance.clone()
+                    self.tolerance[slow] = _tolerance(now)
+                    excess = _excess(value, self.tolerance)
         self.before = excess
         return excess
 
@@ -252,6 +256,15 @@ class _Oblique:
             self.slow = self.slow[rows]
         self.start, self.tolerance = self.start[rows], self.tolerance[rows]
         self.before = None if self.before is None else self.before[rows]
+
+
+def _renewed(g: Equations, start: Linear, q: Tensor) -> tuple[Linear, Factor | Diagonal | None]:
+    """The derivative at q, and the Newton matrix there; None where it would have to be formed."""
+    if isinstance(start, Dense):
+        now = g.system.formed(q)
+        return now, now.against(start)
+    here = g.system.applied(q)
+    return here, here.against(start)
 
 
 class _Orthogonal:

@@ -8,10 +8,30 @@ from torch import Tensor
 
 from colangevin.constraints.capabilities import EmbeddedCurvature
 from colangevin.constraints.constraint import Constraint
+from colangevin.constraints.dtypes import state_dtype
 from colangevin.constraints.forms import SquareForm
 from colangevin.constraints.stacks import largest_per_copy, plus
 
-__all__ = ["NonNegative"]
+__all__ = ["NonNegative", "farthest_root"]
+
+
+def farthest_root(dtype: torch.dtype) -> float:
+    """Where roots stop.
+
+    The force on a root grows with the root, so that a step which is too long multiplies it by the same factor
+    again and again: in float32 a gradient that is cut to 4e9 leads beyond all numbers in two steps. At the
+    fourth root of the largest number there is room for the cube of a root, which is the force of weight
+    decay. The square must also be a number of the weight's dtype, and is a quarter of the largest in float16.
+
+    Args:
+        dtype: of the weight.
+
+    Returns:
+        A power of two, which rounding leaves as it is: 2^7 in float16, 2^32 in bfloat16 and float32, 2^256 in
+        float64.
+    """
+    of_state, of_weight = (math.log2(torch.finfo(each).max) for each in (state_dtype(dtype), dtype))
+    return 2.0 ** min(round(of_state) // 4, round(of_weight) // 2 - 1)
 
 
 class Roots(EmbeddedCurvature):
@@ -48,6 +68,10 @@ class Roots(EmbeddedCurvature):
     def reconcile(self, weight: Tensor, q: Tensor) -> Tensor:
         kept = self.lower(q).to(weight.dtype) == weight
         return q if bool(kept.all()) else torch.where(kept, q, self.lift(weight.to(q.dtype), near=q))
+
+    def stopped(self, q: Tensor, dtype: torch.dtype) -> Tensor:
+        farthest = farthest_root(dtype)
+        return q.clamp(-farthest, farthest)
 
     # ---- moves -----------------------------------------------------------------------------------
 
@@ -98,7 +122,9 @@ class NonNegative(Constraint):
     configuration; geodesics are straight lines, and a weight reaches 0 and leaves it again without a
     collision. The force on a root is $2 \xi_i G_i$, so a step of SGD with the rate `lr` changes a weight by
     about $-4\,\mathrm{lr}\,\theta_i G_i$: in proportion to its size, and not at all at $\theta_i = 0$. A
-    weight that starts exactly at 0 moves only with noise, of which a warning tells.
+    weight that starts exactly at 0 moves only with noise, of which a warning tells. Steps that are too long
+    for the loss grow without end, as those of SGD do. Weights stop at 1.8e19 in float32 and bfloat16, at
+    16,384 in float16 and at 1.3e154 in float64, and come back when the gradient lets them.
 
     Under a loss L the weights have the density $e^{-L/\tau} \prod_i \theta_i^{-1/2}$. At $L = 0$ it has no
     finite integral: roots then diffuse without end. With $L = k\,\theta$ it is the Gamma law of shape 1/2 and

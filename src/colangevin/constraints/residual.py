@@ -54,12 +54,16 @@ class Residual:
         J: Tensor = self._batch(torch.func.jacrev(self.function))(q[:, : self.size])
         return Dense(J.detach(), q[:, self.size :], sizes(q))
 
+    def applied(self, q: Tensor) -> MatrixFree:
+        """The derivative at q of one part as products."""
+        return MatrixFree(self.function, q[:, : self.size], q[:, self.size :])
+
     def linear(self, q: Tensor, components: int) -> Linear:
         """The derivative at q, in the form that costs less."""
         if self.batched or components**2 * self.size <= _FORMED:
             return self.formed(q)
         try:
-            return MatrixFree(self.function, q[:, : self.size], q[:, self.size :])
+            return self.applied(q)
         except NotImplementedError:  # an operation of g can be differentiated once, and products take twice
             return self.formed(q)
 

@@ -23,7 +23,8 @@ def violation(optimizer: ConstrainedOptimizer) -> dict[str, float]:
         optimizer: any optimizer of this library, also in a wrapper such as Accelerate's.
 
     Returns:
-        Name to violation, 0 for free parameters.
+        Name to violation, 0 for free parameters. Parameters that a constraint holds together have one, under
+        their names one behind the other: `"encoder.weight, decoder.weight"`.
 
     Examples:
         >>> model = nn.Linear(3, 2)

@@ -120,6 +120,8 @@ class Place:
 def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
     """The :class:`Place` of every parameter, but for frozen ones in a dtype that no step is taken in.
 
+    Parameters that a constraint holds together have one place, with their names behind one another.
+
     Args:
         optimizer: any optimizer of this library.
 
@@ -128,11 +130,14 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
     """
     trusted = _trusted(optimizer)
     for number, group in enumerate(optimizer.param_groups):
-        for name, parameter in zip(optimizer._names(number), group["params"], strict=True):
-            refuse_sharded(parameter, name)
+        for unit in optimizer._units(number):
+            for name, parameter in unit.named:
+                refuse_sharded(parameter, name)
+            parameter = unit.first
             if parameter.dtype not in START_TOLERANCE:
                 continue  # frozen: no step is taken in its dtype
-            weight = whole(parameter.detach())
+            grad = unit.gradient
+            weight = whole(unit.weight.detach())
             weight = weight if group["replicas"] else weight.unsqueeze(0)
             manifold = group["constraint"].on(weight.shape[1:])
             weight = weight.double() if weight.dtype == state_dtype(weight.dtype) else weight
@@ -142,7 +147,7 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
                 None if key not in state else whole(state[key]) for key in ("momentum", "position")
             )
             yield Place(
-                name,
+                unit.name,
                 manifold,
                 weight,
                 stored=None if position is None else position.reshape(configured),
@@ -150,9 +155,7 @@ def places(optimizer: ConstrainedOptimizer) -> Iterator[Place]:
                 p=None if momentum is None else momentum.double().reshape(configured),
                 number=number,
                 group=group,
-                grad=None
-                if parameter.grad is None
-                else whole(parameter.grad.detach()).double().view(weight.shape),
+                grad=None if grad is None else whole(grad.detach()).double().view(weight.shape),
             )
 
 

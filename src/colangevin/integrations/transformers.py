@@ -34,7 +34,8 @@ def constrained_optimizer(
     The trainer builds the optimizer itself, after it has loaded the weights of a checkpoint. So
     `train(resume_from_checkpoint=...)` finds weights that satisfy their constraints, keeps them bit for bit
     and loads the optimizer's state. `model_init` and `hyperparameter_search` work too. As in the trainer's
-    own optimizers, `weight_decay` leaves biases and norms alone. Options of the optimizer are given here;
+    own optimizers, `weight_decay` leaves biases and norms alone, and with them what a constraint holds
+    together with one. Options of the optimizer are given here;
     `learning_rate`, `weight_decay` and `optim` of `TrainingArguments` are not used.
 
     Args:
@@ -104,9 +105,13 @@ class _Build:
 
 
 def _split(groups: list[dict[str, Any]], decaying: set[str]) -> list[dict[str, Any]]:
-    """Every group in two, with weight decay and without."""
+    """Every group in two, with weight decay and without; one whose parameters belong together stays whole."""
     found = []
     for group in groups:
+        if group["constraint"].shapes is not None:
+            decays = all(name in decaying for name, _ in group["params"])
+            found.append(group if decays else {**group, "weight_decay": 0.0})
+            continue
         kept = [member for member in group["params"] if member[0] in decaying]
         others = [member for member in group["params"] if member[0] not in decaying]
         if kept:

@@ -18,8 +18,8 @@ from colangevin.independence import independent
 from colangevin.optim import checkpoint
 from colangevin.optim.checks import (
     check_noise,
-    check_parameter,
     check_shared,
+    check_unit,
     identical,
     number,
     own_options,
@@ -32,6 +32,7 @@ from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
 from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.undo import Undo
+from colangevin.optim.units import Unit, units
 from colangevin.sharded import is_sharded
 from colangevin.step.gradients import check_gradients
 from colangevin.step.hosted import remember
@@ -68,8 +69,6 @@ class ConstrainedOptimizer(Optimizer):
     #: the state dict that is being loaded
     _loading: dict[str, Any] | None
     _roster: Roster
-    #: whether an entry has a state that the optimizer gets only when the step is taken
-    _apart: bool
     _plan: Plan | None
     _planned: type[Plan] = Plan
     _known_options: list[Any]
@@ -131,10 +130,10 @@ class ConstrainedOptimizer(Optimizer):
         group, where = self.param_groups[index], f"param_groups[{index}]"
         self._check_options(group, where)
         group["constraint"] = fitted(group, self._names(index), where)
-        for parameter, name in zip(group["params"], self._names(index), strict=True):
-            check_parameter(parameter, group["constraint"], name, group["replicas"], where)
+        for unit in self._units(index):
+            check_unit(unit, group["constraint"], where)
             if not largest(group["temperature"]):
-                warn_at_rest(group["constraint"], parameter, name, group["replicas"])
+                warn_at_rest(group["constraint"], unit.weight, unit.name, unit.replicas)
 
     def _check_options(self, group: dict[str, Any], where: str) -> None:
         """Raise unless every option of a group is one: for a group to be added or to be loaded."""
@@ -155,6 +154,12 @@ class ConstrainedOptimizer(Optimizer):
             pairs = zip(group["params"], names, strict=False)
             return [self._given_names.get(parameter, name) for parameter, name in pairs]
         return [f"param_groups[{index}].params[{i}]" for i in range(len(group["params"]))]
+
+    def _units(self, index: int) -> Iterator[Unit]:
+        """What a group's constraint holds one by one: parameters, or all of them together."""
+        group = self.param_groups[index]
+        members = zip(self._names(index), group["params"], strict=True)
+        return units(group["constraint"], members, group["replicas"], f"param_groups[{index}]")
 
     # ---- the step --------------------------------------------------------------------------------
 
@@ -206,8 +211,7 @@ class ConstrainedOptimizer(Optimizer):
     @untraced
     def _all_dynamics(self) -> list[Dynamics]:
         """The dynamics of every group, one object for groups alike; unchanged options are trusted."""
-        known_dynamics = self._unchanged()
-        if known_dynamics is not None:
+        if (known_dynamics := self._unchanged()) is not None:
             return known_dynamics
         known = [group[name] for group in self.param_groups for name in (*self._options, "weight_decay")]
         options = [[group[name] for name in self._options] for group in self.param_groups]
@@ -289,7 +293,7 @@ class ConstrainedOptimizer(Optimizer):
             self._draw_seed()
         for mover in plan.movers:
             mover.prepare(dynamics, segment)
-        if self._apart:
+        if self._roster.apart:
             for entry in plan.active:
                 if not entry.sharded:
                     self.state[entry.parameter] = entry.state
@@ -297,14 +301,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def _plan_for(self, dynamics: list[Dynamics], segment: int) -> Plan:
         """The plan of a segment: that of the last step, if it still fits."""
-        entries = self._roster.entries(self.param_groups, self._names, dynamics)
-        self._apart = False
-        for entry in self._roster.plain:
-            entry.grad = entry.parameter.grad
-            state = self.state.get(entry.parameter)
-            if state is not entry.state:
-                entry.bind(state)
-                self._apart |= state is not entry.state
+        entries = self._roster.entries(self.param_groups, self._names, dynamics, self.state)
         if self._roster.sharded is not None:
             self._roster.sharded.take(self.state, dynamics, segment)
         if self._plan is None or not self._plan.fits(entries, dynamics, segment):

@@ -12,6 +12,7 @@ from colangevin.constraints import Constraint, Manifold
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.checks import own
+from colangevin.optim.units import Unit, units
 from colangevin.sharded import everywhere, part, spread
 from colangevin.step.entry import STATE, state_shape
 
@@ -126,16 +127,18 @@ def _check_group(
             f"{group['replicas']}. Build the optimizer as the saved one was built, then load."
         )
     theirs = _description(saved)
-    if group["params"] and group["constraint"].resumed(theirs) is None:
+    first = next(iter(_units(group, names)), None)
+    what = "" if first is None else label(first.name, first.weight.shape)
+    if what and group["constraint"].resumed(theirs) is None:
         raise ConstraintError(
-            f"{label(names[0], group['params'][0].shape)}: the state dict was saved under {_words(theirs)}, "
+            f"{what}: the state dict was saved under {_words(theirs)}, "
             f"the optimizer holds it under {_words(group['constraint'].describe())}. Use the same "
             "constraint, or start with a fresh optimizer."
         )
-    unknown = group["constraint"].not_compared(theirs) if group["params"] else ""
+    unknown = group["constraint"].not_compared(theirs) if what else ""
     if unknown:
         warnings.warn(
-            f"{label(names[0], group['params'][0].shape)}: whether the state dict was saved under the same "
+            f"{what}: whether the state dict was saved under the same "
             f"constraint cannot be seen in full. Not compared: {unknown}. Make sure that it is the same.",
             UserWarning,
             stacklevel=2,
@@ -174,28 +177,34 @@ def check_states(
         ConstraintError: naming the parameter and what is wrong with its state.
     """
     for saved, group, called in zip(state_dict["param_groups"], groups, names, strict=True):
-        for key, parameter, name in zip(saved["params"], group["params"], called, strict=True):
-            state = state_dict["state"].get(key, {})
-            what = f"{label(name, parameter.shape)}: the state dict"
+        keys = dict(zip(group["params"], saved["params"], strict=True))
+        for unit in _units(group, called):
+            weight = unit.weight
+            state = state_dict["state"].get(keys[unit.first], {})
+            what = f"{label(unit.name, weight.shape)}: the state dict"
             if not isinstance(state, Mapping):
                 raise ConstraintError(f"{what} holds {_kind(state)} for it; {_WHOLE}")
-            manifold = group["constraint"].on(parameter.shape[1:] if group["replicas"] else parameter.shape)
+            manifold = group["constraint"].on(weight.shape[1:] if group["replicas"] else weight.shape)
             needed = {"step", *moments} | ({"position"} if manifold.hidden else set())
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")
             for entry in _STORED:  # other entries are not this library's, and are not checked
                 if entry in state:
-                    _check_entry(what, entry, state[entry], parameter, manifold, max(1, group["replicas"]))
+                    _check_entry(what, entry, state[entry], weight, manifold, max(1, group["replicas"]))
+
+
+def _units(group: Mapping[str, Any], names: Sequence[str]) -> list[Unit]:
+    """The units of a group that has been checked."""
+    members = zip(names, group["params"], strict=True)
+    return list(units(group["constraint"], members, group["replicas"], "the optimizer"))
 
 
 _STORED = ("step", *STATE)
 _WHOLE = "load a state dict as state_dict() returned it."
 
 
-def _check_entry(
-    what: str, key: str, value: object, parameter: Tensor, manifold: Manifold, copies: int
-) -> None:
+def _check_entry(what: str, key: str, value: object, weight: Tensor, manifold: Manifold, copies: int) -> None:
     """Raise unless one entry of a parameter's state is what a step stores there."""
     if not isinstance(value, Tensor):
         raise ConstraintError(f"{what} holds {_kind(value)} as its {key!r}, not a tensor; {_WHOLE}")
@@ -206,7 +215,7 @@ def _check_entry(
                 f"{_WHOLE}"
             )
         return
-    expected = state_shape(manifold, tuple(parameter.shape), copies)
+    expected = state_shape(manifold, tuple(weight.shape), copies)
     if tuple(value.shape) != expected:
         raise ConstraintError(
             f"{what} holds a {key} of shape {tuple(value.shape)}, this parameter needs {expected}. Load a "

@@ -15,12 +15,13 @@ from colangevin.dynamics import Dynamics
 from colangevin.dynamics.rates import Scalar, largest
 from colangevin.errors import ConstraintError, label
 from colangevin.optim.per_replica import PerReplica
+from colangevin.optim.units import Unit, check_alike
 from colangevin.sharded import is_sharded, refuse_sharded, whole
 
 __all__ = [
     "check_noise",
-    "check_parameter",
     "check_shared",
+    "check_unit",
     "fractions",
     "identical",
     "number",
@@ -243,20 +244,29 @@ def _rule(value: float, below: float) -> str:
     return f"below {_LARGEST:.3g}, the range of float32" if too_large else "finite and >= 0"
 
 
-def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replicas: int, where: str) -> None:
-    """Raise unless a parameter can be held by its constraint.
+def check_unit(unit: Unit, constraint: Constraint, where: str) -> None:
+    """Raise unless a parameter, or several together, can be held by a constraint.
 
     Args:
-        parameter: the parameter.
-        constraint: what is to hold it.
-        name: what to call it in an error.
-        replicas: how many copies it stacks along dimension 0, 0 when it is one weight.
-        where: what to call its group in an error.
+        unit: the parameters.
+        constraint: what is to hold them.
+        where: what to call their group in an error.
 
     Raises:
         ConstraintError: for a dtype or a shape that does not fit; InfeasibleError for values that violate
             the constraint.
     """
+    for name, parameter in zip(unit.names, unit.parameters, strict=True):
+        _check_parameter(parameter, constraint, name, unit.replicas, where)
+    check_alike(unit, constraint)
+    weight, replicas = unit.weight, bool(unit.replicas)
+    constraint.check_stack(weight.shape, replicas, unit.name)
+    if not isinstance(constraint, Free):
+        constraint.check(weight, replicas=replicas, name=unit.name)
+
+
+def _check_parameter(parameter: Tensor, constraint: Constraint, name: str, replicas: int, where: str) -> None:
+    """Raise unless a parameter is one that steps can be taken in."""
     refuse_sharded(parameter, name)
     if (
         isinstance(constraint, Free)
@@ -277,9 +287,6 @@ def check_parameter(parameter: Tensor, constraint: Constraint, name: str, replic
             f"{what}: is a DTensor, and {where} has replicas={replicas}. Replicas are whole on every "
             "process: use plain parameters, or one weight a DTensor."
         )
-    constraint.check_stack(parameter.shape, bool(replicas), name)
-    if not isinstance(constraint, Free):
-        constraint.check(parameter, replicas=bool(replicas), name=name)
 
 
 def _check_sharded(parameter: Tensor, what: str) -> None:
@@ -289,24 +296,24 @@ def _check_sharded(parameter: Tensor, what: str) -> None:
     layout_of(parameter, what)  # type: ignore[arg-type]
 
 
-def warn_at_rest(constraint: Constraint, parameter: Tensor, name: str, replicas: int) -> None:
+def warn_at_rest(constraint: Constraint, weight: Tensor, name: str, replicas: int) -> None:
     """Warn of weights that only noise can move: the gradient has no tangential part, as at a circle's bound.
 
     Args:
-        constraint: what holds the parameter.
-        parameter: the parameter.
-        name: its name.
+        constraint: what holds the weight.
+        weight: a parameter, or what is held together as one weight.
+        name: what to call it.
         replicas: how many copies it stacks along dimension 0, 0 when it is one weight.
     """
     if isinstance(constraint, Free):
         return
-    weight = whole(parameter)
+    weight = whole(weight)
     stack = weight if replicas else weight.unsqueeze(0)
     count = constraint.on(stack.shape[1:]).at_rest(stack)
     if count:
         # stacklevel 1: constrain() and the optimizer both warn, and Python shows one warning a place in code
         warnings.warn(
-            f"{label(name, parameter.shape)}: {count} weights start exactly at the bound of {constraint!r}, "
+            f"{label(name, weight.shape)}: {count} weights start exactly at the bound of {constraint!r}, "
             "where the gradient has no tangential part; without noise they will not move. Start them inside "
             "of the bound (of a radius, choose a larger radius), or set a temperature.",
             UserWarning,

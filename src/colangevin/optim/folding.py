@@ -1,5 +1,6 @@
 """Long lists of names made short: names that differ in numbers only become one."""
 
+import re
 from collections.abc import Hashable, Sequence
 
 __all__ = ["fold", "glob", "pattern"]
@@ -8,6 +9,8 @@ __all__ = ["fold", "glob", "pattern"]
 _FEWEST = 3
 # So many numbers that are no range are listed; of more, the first two and the last.
 _LISTED = 3
+# Between the parts of a name, and between the names of parameters that are held together.
+_BETWEEN = re.compile(r"(\.|, )")
 
 
 def fold(names: Sequence[str], kinds: Sequence[Hashable]) -> list[list[int]]:
@@ -25,7 +28,7 @@ def fold(names: Sequence[str], kinds: Sequence[Hashable]) -> list[list[int]]:
     """
     alike: dict[Hashable, list[int]] = {}
     for position, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        shape = tuple(None if part.isdecimal() else part for part in name.split("."))
+        shape = tuple(None if part.isdecimal() else part for part in _BETWEEN.split(name))
         alike.setdefault((shape, kind), []).append(position)
     lines = []
     for positions in alike.values():
@@ -45,7 +48,7 @@ def pattern(names: Sequence[str]) -> str:
     >>> pattern(["layers.0.weight", "layers.1.weight", "layers.2.weight"])
     'layers.{0..2}.weight'
     """
-    return ".".join(_part(values) for values in _columns(names))
+    return "".join(_part(values) for values in _columns(names))
 
 
 def glob(names: Sequence[str]) -> str:
@@ -60,11 +63,11 @@ def glob(names: Sequence[str]) -> str:
     >>> glob(["layers.0.weight", "layers.1.weight", "layers.2.weight"])
     'layers.*.weight'
     """
-    return ".".join(values[0] if len(set(values)) == 1 else "*" for values in _columns(names))
+    return "".join(values[0] if len(set(values)) == 1 else "*" for values in _columns(names))
 
 
 def _columns(names: Sequence[str]) -> list[tuple[str, ...]]:
-    return list(zip(*(name.split(".") for name in names), strict=True))
+    return list(zip(*map(_BETWEEN.split, names), strict=True))
 
 
 def _part(values: Sequence[str]) -> str:

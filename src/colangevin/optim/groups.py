@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from colangevin.constraints import Constraint, Free
+from colangevin.errors import ConstraintError
 from colangevin.optim.folding import fold, glob, pattern
 from colangevin.optim.given_names import GivenNames
 from colangevin.optim.plain_table import lines_of, wrapped
@@ -23,9 +24,9 @@ class Groups(list[dict[str, Any]]):
     """A list of parameter groups, as any optimizer takes it, whose `repr` is a table.
 
     The table has a line a parameter: its name, its shape, its constraint and its number of weights. What is
-    free comes last. Three or more parameters whose names differ in numbers only share a line. Below the
-    table stand the matrices that are free and the share of weights that are held. Of replicas, shapes and
-    numbers are those of one.
+    free comes last. Three or more parameters whose names differ in numbers only share a line, and so do
+    parameters that a constraint holds together. Below the table stand the matrices that are free and the
+    share of weights that are held. Of replicas, shapes and numbers are those of one.
     """
 
     def names_apart(self) -> "Groups":
@@ -36,9 +37,14 @@ class Groups(list[dict[str, Any]]):
 
         Returns:
             New groups of the same parameters and options.
+
+        Raises:
+            ConstraintError: for parameters that a constraint holds together, which it would give to several
+                ranks.
         """
         apart = Groups()
         for group in self:
+            _refuse_together(group)
             named = [(name, parameter) for name, parameter in members(group) if name is not None]
             parameters = [parameter for _, parameter in named]
             apart.append({**group, "params": parameters, "param_names": GivenNames(named)})
@@ -51,6 +57,16 @@ class Groups(list[dict[str, Any]]):
             return super().__repr__()
         copies = {group.get("replicas", 0) for group in self}
         return "\n".join(_table(held, free, copies.pop() if len(copies) == 1 else 0))
+
+
+def _refuse_together(group: Mapping[str, Any]) -> None:
+    constraint = group.get("constraint", Free())
+    if constraint.shapes is not None:
+        names = ", ".join(str(name) for name, _ in members(group))
+        raise ConstraintError(
+            f"{names}: {constraint!r} holds these parameters together, and ZeroRedundancyOptimizer gives "
+            "each to a rank of its own choice. Leave them to an optimizer without it."
+        )
 
 
 def members(group: Mapping[str, Any]) -> list[tuple[str | None, Tensor]]:
@@ -85,16 +101,20 @@ class _Line:
     """What stands in a line before lines are folded."""
 
     name: str
-    shape: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
     constraint: Constraint
 
     @property
+    def shape(self) -> str:
+        return ", ".join(map(str, self.shapes))
+
+    @property
     def weights(self) -> int:
-        return math.prod(self.shape)
+        return sum(map(math.prod, self.shapes))
 
     @property
     def matrix(self) -> bool:
-        return len(self.shape) > 1
+        return max(map(len, self.shapes)) > 1
 
     @property
     def words(self) -> str:
@@ -109,11 +129,15 @@ def _sorted_out(groups: list[dict[str, Any]]) -> tuple[list[_Line], list[_Line]]
     held: list[_Line] = []
     free: list[_Line] = []
     for number, group in enumerate(groups):
-        for place, (name, parameter) in enumerate(members(group)):
-            called = f"param_groups[{number}].params[{place}]" if name is None else name
-            shape = tuple(parameter.shape[1:] if group.get("replicas") else parameter.shape)
-            line = _Line(called, shape, group.get("constraint", Free()))
-            (free if isinstance(line.constraint, Free) else held).append(line)
+        named = [
+            (f"param_groups[{number}].params[{place}]" if name is None else name, parameter)
+            for place, (name, parameter) in enumerate(members(group))
+        ]
+        constraint, copied = group.get("constraint", Free()), bool(group.get("replicas"))
+        for together in [named] if named and constraint.shapes is not None else [[each] for each in named]:
+            shapes = tuple(tuple(each.shape[copied:]) for _, each in together)
+            line = _Line(", ".join(name for name, _ in together), shapes, constraint)
+            (free if isinstance(constraint, Free) else held).append(line)
     return held, free
 
 
@@ -143,7 +167,7 @@ def _row(lines: list[_Line]) -> list[str]:
     name = pattern([line.name for line in lines])
     called = f"{name} x{len(lines)}" if len(lines) > 1 else name
     weights = sum(line.weights for line in lines)
-    return [called, str(lines[0].shape), lines[0].words, f"{weights:,}"]
+    return [called, lines[0].shape, lines[0].words, f"{weights:,}"]
 
 
 def _note(held: list[_Line], free: list[_Line]) -> list[str]:

@@ -26,7 +26,7 @@ class ConstrainedMuon(ConstrainedOptimizer):
     `torch.optim.Muon`. Parameters that are no matrices, such as biases and gains, take those of
     `ConstrainedAdam` in the same optimizer, and so does a group with `"method": "adam"`: give embeddings and
     the output layer such a group, with a learning rate of its own. Convolution kernels are flattened to
-    (n_out, rest).
+    (n_out, rest). Parameters that one constraint holds together are one vector, and take Adam's steps too.
 
     From q with the loss's gradient G,
 

@@ -10,7 +10,7 @@ from colangevin.constraints import Constraint, Free
 from colangevin.errors import ConstraintError, InfeasibleError, label
 from colangevin.optim.groups import members
 from colangevin.optim.names import named, stripped
-from colangevin.sharded import write_
+from colangevin.optim.units import Unit, units
 from colangevin.surroundings import full_precision
 
 __all__ = ["nearest", "project_"]
@@ -56,10 +56,10 @@ def project_(model: Model, groups: Iterable[Mapping[str, Any]]) -> Model:
         True
     """
     parameters = {name: parameter for parameter, names in named(model).items() for name in names}
-    placed: list[tuple[Tensor, Tensor]] = []
+    placed: list[tuple[Unit, Tensor]] = []
     seen: set[str] = set()
     for number, group in enumerate(groups):
-        named_here = members(group)
+        named_here, found = members(group), []
         constraint, replicas = group.get("constraint", Free()), bool(group.get("replicas"))
         if not isinstance(constraint, Constraint):
             raise TypeError(f"groups[{number}]: constraint={constraint!r} must be a constraint, or left out.")
@@ -76,11 +76,13 @@ def project_(model: Model, groups: Iterable[Mapping[str, Any]]) -> Model:
                     f"{label(key, like.shape)}: two groups name it. Use one list of groups."
                 )
             seen.add(key)
-            if not isinstance(constraint, Free) and like.numel():
-                parameter = parameters[key]
-                placed.append((parameter, nearest(constraint, parameter, replicas=replicas, name=key)))
-    for parameter, values in placed:
-        write_(parameter, values)
+            found.append((key, parameters[key]))
+        for unit in units(constraint, found, int(replicas), f"groups[{number}]"):
+            weight = unit.weight
+            if not isinstance(constraint, Free) and weight.numel():
+                placed.append((unit, nearest(constraint, weight, replicas=replicas, name=unit.name)))
+    for unit, values in placed:
+        unit.write_(values)
     return model
 
 

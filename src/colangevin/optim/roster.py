@@ -1,8 +1,8 @@
-"""The entries of an optimizer, one for each parameter, kept from step to step while nothing changes."""
+"""The entries of an optimizer, one for each unit of parameters, kept while nothing changes."""
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,10 +11,12 @@ from torch import Tensor
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
 from colangevin.noise import word
-from colangevin.optim.checks import check_parameter, check_shared
+from colangevin.optim.checks import check_shared, check_unit
 from colangevin.optim.names import stripped
+from colangevin.optim.units import units
 from colangevin.sharded import is_sharded
 from colangevin.step.entry import Entry
+from colangevin.step.joint_entry import JointEntry
 
 if TYPE_CHECKING:
     from colangevin.sharding.parameter import ShardedParameter
@@ -38,6 +40,10 @@ class Roster:
         self.plain: list[Entry] = []
         #: the sharded parameters; None where there are none
         self.sharded: ShardedStep | None = None
+        #: whether an entry has a state that the optimizer gets only when the step is taken
+        self.apart = False
+        #: of plain parameters that a constraint holds together
+        self._joint: list[JointEntry] = []
         self._entries: list[Entry] = []
         self._parameters: list[Tensor] = []
         self._groups: list[tuple[object, ...]] = []
@@ -48,15 +54,18 @@ class Roster:
         groups: Sequence[dict[str, Any]],
         names: Callable[[int], Sequence[str]],
         dynamics: Sequence[Dynamics],
+        states: Mapping[Tensor, dict[str, Any]],
     ) -> list[Entry]:
         """What moves in this process. The same list while nothing changes.
 
-        That is one entry for each plain parameter, and what the sharded step moves here of sharded ones.
+        That is one entry for each plain parameter or, where a constraint holds several together, for all of
+        these, and what the sharded step moves here of sharded ones.
 
         Args:
             groups: of the optimizer.
             names: of the parameters of a group, by its number.
             dynamics: of every group.
+            states: of the optimizer. Plain parameters get theirs, and the gradients that they have now.
 
         Returns:
             The entries.
@@ -89,8 +98,21 @@ class Roster:
             for each in parameters
         ]
         same = known == self._groups and forms == self._forms
-        if same and all(map(operator.is_, self._parameters, parameters)):
-            return self._entries
+        if not (same and all(map(operator.is_, self._parameters, parameters))):
+            self._begin(groups, names, dynamics, parameters, forms)
+            self._groups = known
+        self._bind(states)
+        return self._entries
+
+    def _begin(
+        self,
+        groups: Sequence[dict[str, Any]],
+        names: Callable[[int], Sequence[str]],
+        dynamics: Sequence[Dynamics],
+        parameters: list[Tensor],
+        forms: list[tuple[object, ...]],
+    ) -> None:
+        """Make the entries; they stay as they were when that raises."""
         before: dict[int, Entry | ShardedParameter] = {id(entry.parameter): entry for entry in self.plain}
         before |= {id(each.parameter): each for each in (self.sharded.parameters if self.sharded else [])}
         forms_before = {id(each): form for each, form in zip(self._parameters, self._forms, strict=True)}
@@ -99,26 +121,46 @@ class Roster:
         words = _words(groups, names)
         plain: list[Entry] = []
         sharded: list[ShardedParameter] = []
+        index = 0
         for number, group in enumerate(groups):
-            where = f"param_groups[{number}]"
-            for parameter, name in zip(group["params"], names(number), strict=True):
-                index = len(plain) + len(sharded)
-                if id(parameter) in before:
-                    _check_constraint(before[id(parameter)], group["constraint"])
-                if forms_before.get(id(parameter)) != forms[index]:
-                    check_parameter(parameter, group["constraint"], name, group["replicas"], where)
-                place = name, index, words[index], number, group
-                if is_sharded(parameter):
-                    sharded.append(_sharded(parameter, *place, dynamics[number]))
+            where, constraint = f"param_groups[{number}]", group["constraint"]
+            members = zip(group["params"], names(number), strict=True)
+            named = ((name, parameter) for parameter, name in members)
+            for unit in units(constraint, named, group["replicas"], where):
+                for parameter in unit.parameters:
+                    if id(parameter) in before:
+                        _check_constraint(before[id(parameter)], constraint)
+                end = index + len(unit.parameters)
+                if [forms_before.get(id(each)) for each in unit.parameters] != forms[index:end]:
+                    check_unit(unit, constraint, where)
+                place = unit.name, index, words[index], number, group
+                index = end
+                if is_sharded(unit.first):
+                    sharded.append(_sharded(unit.first, *place, dynamics[number]))
+                    continue
+                dtype = dynamics[number].precision(constraint.on(unit.weight.shape), unit.first.dtype)
+                if unit.together:
+                    plain.append(JointEntry(unit.named, *place, dtype=dtype))
                 else:
-                    manifold = group["constraint"].on(parameter.shape)
-                    dtype = dynamics[number].precision(manifold, parameter.dtype)
-                    plain.append(Entry(parameter, *place, dtype=dtype))
+                    plain.append(Entry(unit.first, *place, dtype=dtype))
         self.sharded = _step_of(sharded) if sharded else None
         self.plain = plain
+        self._joint = [entry for entry in plain if isinstance(entry, JointEntry)]
         self._entries = [*plain, *(self.sharded.entries if self.sharded else [])]
-        self._parameters, self._groups, self._forms = parameters, known, forms
-        return self._entries
+        self._parameters, self._forms = parameters, forms
+
+    def _bind(self, states: Mapping[Tensor, dict[str, Any]]) -> None:
+        """Give plain parameters the gradients that they have now, and the optimizer's states."""
+        apart = False
+        for entry in self.plain:
+            entry.grad = entry.parameter.grad
+            state = states.get(entry.parameter)
+            if state is not entry.state:
+                entry.bind(state)
+                apart |= state is not entry.state
+        for joint in self._joint:
+            joint.take_gradient()
+        self.apart = apart
 
 
 # The modules of DTensors are imported where there is one: they take as long to import as all of this library.

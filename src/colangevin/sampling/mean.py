@@ -1,6 +1,7 @@
 """The mean of the weights along a run, put back onto their manifolds."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -85,7 +86,7 @@ class RunningMean:
         """Add the current weights to the mean."""
         self.count += 1
         share = self._share()
-        for name, parameter, _ in self._parameters():
+        for name, parameter in self._parameters():
             weight = parameter.detach().to(state_dtype(parameter.dtype))
             if name in self._means:
                 self._means[name].lerp_(weight, share)
@@ -119,19 +120,23 @@ class RunningMean:
         """
         if not self.count:
             raise ConstraintError("running mean: update() was never called.")
-        projected = {}
-        for name, parameter, group in self._parameters():
-            mean = self._means[name]
-            if mean.numel():
-                mean = nearest(group["constraint"], mean, replicas=bool(group["replicas"]), name=name)
-            weight = spread(mean.to(parameter.dtype, copy=True), parameter)
-            group["constraint"].check(weight, replicas=bool(group["replicas"]), name=name)
-            projected[name] = weight
+        projected: Weights = {}
+        for number, group in enumerate(self.optimizer.param_groups):
+            constraint, replicas = group["constraint"], bool(group["replicas"])
+            for unit in self.optimizer._units(number):
+                mean = replace(unit, parameters=tuple(self._means[name] for name in unit.names)).weight
+                if mean.numel():
+                    mean = nearest(constraint, mean, replicas=replicas, name=unit.name)
+                pairs = zip(unit.parts(mean), unit.parameters, strict=True)
+                weights = tuple(spread(each.to(like.dtype, copy=True), like) for each, like in pairs)
+                rounded = replace(unit, parameters=weights).weight
+                constraint.check(rounded, replicas=replicas, name=unit.name)
+                projected |= zip(unit.names, weights, strict=True)
         return projected
 
-    def _parameters(self) -> list[tuple[str, Tensor, dict[str, Any]]]:
+    def _parameters(self) -> list[tuple[str, Tensor]]:
         return [
-            (name, parameter, group)
+            (name, parameter)
             for number, group in enumerate(self.optimizer.param_groups)
             for name, parameter in zip(self.optimizer._names(number), group["params"], strict=True)
         ]
@@ -163,7 +168,7 @@ class RunningMean:
                 f"state_dict: decay={decay!r} there, {self.decay!r} here. Build RunningMean(optimizer, "
                 f"decay={decay!r}), or start a new mean."
             )
-        parameters = {name: parameter for name, parameter, _ in self._parameters()} if count else {}
+        parameters = dict(self._parameters()) if count else {}
         # names used to keep the prefixes of wrappers
         means = {name if name in parameters else stripped(name): mean for name, mean in means.items()}
         for name in {**parameters, **means}:

@@ -31,9 +31,9 @@ def begin_states(optimizer: "ConstrainedOptimizer") -> None:
     """
     for number, group in enumerate(optimizer.param_groups):
         dynamics = optimizer._dynamics(group, f"param_groups[{number}]")
-        for parameter in group["params"]:
-            if parameter.requires_grad and parameter not in optimizer.state:
-                optimizer.state[parameter] = begun(parameter, group["constraint"], dynamics)
+        for unit in optimizer._units(number):
+            if unit.first.requires_grad and unit.first not in optimizer.state:
+                optimizer.state[unit.first] = begun(unit.weight, group["constraint"], dynamics)
 
 
 @torch.no_grad()

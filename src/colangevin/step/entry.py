@@ -72,7 +72,7 @@ class Entry:
         self.copies = max(1, self.replicas)
         #: numbers of its copies, words of their noise
         self.numbers = range(group["first_replica"], group["first_replica"] + self.copies)
-        self.shape = tuple(parameter.shape[1:] if self.replicas else parameter.shape)
+        self.shape = self.whole_shape[1:] if self.replicas else self.whole_shape
         self.constraint: Constraint = group["constraint"]
         self.manifold: Manifold = manifold or self.constraint.on(self.shape)
         self.form = self.manifold.form
@@ -80,10 +80,10 @@ class Entry:
         #: whether the configuration is kept in the state
         self.stored = self.manifold.stored(parameter.dtype)
         self.dtype = dtype or state_dtype(parameter.dtype)
-        self.numel = parameter.numel()
+        self.numel = math.prod(self.whole_shape)
         self.grad: Tensor | Any = parameter.grad
         #: of the parameter after its last step; see :mod:`colangevin.step.hosted`
-        self.stamp: tuple[int, int] | None = None
+        self.stamp: object = None
         self.sums: tuple[Tensor, ...] = ()
         self.untouched = False
         #: what the native library knows of it, from its first step there on
@@ -99,7 +99,22 @@ class Entry:
     @property
     def label(self) -> str:
         """Name and shape, for a message."""
-        return label(self.name, self.parameter.shape)
+        return label(self.name, self.whole_shape)
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The shape of the weight, copies included."""
+        return tuple(self.parameter.shape)
+
+    @property
+    def weight(self) -> Tensor:
+        """The weight, copies included."""
+        return self.parameter
+
+    @property
+    def versions(self) -> object:
+        """Changes when a parameter is replaced or written in torch's sight."""
+        return self.parameter._version, self.parameter.data_ptr()
 
     @property
     def moves(self) -> bool:
@@ -113,7 +128,7 @@ class Entry:
 
     def check(self) -> None:
         """Raise unless the weight satisfies its constraint up to the rounding of a checkpoint."""
-        self.constraint.check(self.parameter, replicas=bool(self.replicas), name=self.name)
+        self.constraint.check(self.weight, replicas=bool(self.replicas), name=self.name)
 
     # Kept when first asked for. A cached_property would make a dictionary of the entry's attributes, which
     # slows down every access to them.
@@ -129,7 +144,7 @@ class Entry:
     def state_shape(self) -> tuple[int, ...]:
         """The shape of position and moments in the state."""
         if self._state_shape is None:
-            self._state_shape = state_shape(self.manifold, tuple(self.parameter.shape), self.copies)
+            self._state_shape = state_shape(self.manifold, self.whole_shape, self.copies)
         return self._state_shape
 
     def bind(self, state: dict[str, Any] | None) -> None:
@@ -166,7 +181,7 @@ class Entry:
 
     def configuration(self) -> Tensor:
         """Where the parameter is: stored, read off the weight, or lifted from a weight that was changed."""
-        weight = self.stack(self.parameter)
+        weight = self.stack(self.weight)
         if "position" in self.state:
             return self.manifold.reconcile(weight, self._configured(self.state["position"]))
         weight = weight.to(self.dtype)
@@ -191,7 +206,7 @@ class Entry:
         if self.group["maximize"]:
             grad = -grad
         if decay and largest(self.group["weight_decay"]):
-            rate, weight = factor(host(self.group["weight_decay"]), self.stack(self.parameter).to(self.dtype))
+            rate, weight = factor(host(self.group["weight_decay"]), self.stack(self.weight).to(self.dtype))
             grad = torch.add(grad, weight, alpha=rate)
         return grad
 
@@ -210,7 +225,12 @@ class Entry:
 
     def write(self, q: Tensor, moments: Mapping[str, Tensor]) -> None:
         """Store where a step led."""
+        q = self.manifold.stopped(q, self.parameter.dtype)
         self.stack(self.parameter).copy_(self.manifold.lower(q))
+        self.keep(q, moments)
+
+    def keep(self, q: Tensor, moments: Mapping[str, Tensor]) -> None:
+        """Store in the state where a step led."""
         if self.stored:
             self._store("position", q)
         for key, value in moments.items():

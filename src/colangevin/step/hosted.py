@@ -47,26 +47,21 @@ class Hosted(Mover):
 
 def untouched(entry: Entry) -> bool:
     """Whether a parameter looks as it did after its last step."""
-    same = entry.stamp == _stamp(entry)
+    same = entry.stamp == entry.versions
     return same and all(map(torch.equal, entry.sums, _checksum(entry)))
 
 
 def remember(entries: Sequence[Entry]) -> None:
     """Note what parameters look like after a step."""
     for entry in entries:
-        entry.stamp, entry.sums = _stamp(entry), _checksum(entry)
-
-
-def _stamp(entry: Entry) -> tuple[int, int]:
-    """Changes when the parameter is replaced or written in torch's sight."""
-    return entry.parameter._version, entry.parameter.data_ptr()
+        entry.stamp, entry.sums = entry.versions, _checksum(entry)
 
 
 def _checksum(entry: Entry) -> tuple[Tensor, ...]:
     """Sums over a weight that see its values, their signs and their order, in one pass."""
     if entry.parameter.device.type != "cpu" or entry.manifold.free:
         return ()
-    flat = entry.parameter.detach().reshape(-1).to(entry.dtype)
+    flat = entry.weight.detach().reshape(-1).to(entry.dtype)
     whole = entry.numel // _ROW * _ROW
     last = flat[whole:].dot(_ramp(entry.numel - whole, flat.dtype))
     return (flat[:whole].view(-1, _ROW).mv(_ramp(_ROW, flat.dtype)), last) if whole else (last,)

@@ -26,9 +26,11 @@ def test_rule_that_fits_nothing_lists_the_names(rule: object, word: str) -> None
         cl.constrain(model(), {"0.weight": cl.Circle(1.0), rule: cl.Orthogonal()})
 
 
-@pytest.mark.parametrize("rule", [5, None, int, nn.Linear(2, 2)], ids=repr)
+@pytest.mark.parametrize("rule", [5, None, int, nn.Linear(2, 2), (5,), ("0.weight", nn.Linear)], ids=repr)
 def test_rule_of_a_wrong_type(rule: object) -> None:
-    with pytest.raises(TypeError, match="must be a glob on parameter names or a module class"):
+    with pytest.raises(
+        TypeError, match="must be a glob on parameter names, a module class or a tuple of names"
+    ):
         cl.constrain(model(), {rule: cl.Circle(1.0)})
 
 

@@ -172,15 +172,31 @@ static inline int NAME(oba_on_circles)(
     return !beyond;
 }
 
+/* Where roots stop, as in nonnegative.py. */
+static inline REAL NAME(farthest_root)(const struct weight *w)
+{
+    return w->weight_type == FLOAT16 ? 128 : (REAL)FEW(0x1p32, 0x1p256);
+}
+
+/* The weights of roots, which are stopped. */
+static inline void NAME(square)(int count, REAL farthest, REAL *RESTRICT q, REAL *RESTRICT theta)
+{
+    for (int i = 0; i < count; i++) {
+        q[i] = q[i] > farthest ? farthest : q[i] < -farthest ? -farthest : q[i];
+        theta[i] = q[i] * q[i];
+    }
+}
+
 /* The same on roots; writes the weights too. */
 static inline void NAME(oba_on_roots)(
-    const struct program *program, int count, REAL *RESTRICT q, REAL *RESTRICT p, const REAL *RESTRICT force,
-    REAL *RESTRICT theta)
+    const struct program *program, int count, REAL farthest, REAL *RESTRICT q, REAL *RESTRICT p,
+    const REAL *RESTRICT force, REAL *RESTRICT theta)
 {
     const REAL c = (REAL)program->number[0], b = (REAL)program->number[1], a = (REAL)program->number[2];
     for (int i = 0; i < count; i++) {
         p[i] = FMA(-b, 2 * q[i] * force[i], c * p[i]);
-        q[i] = FMA(a, p[i], q[i]);
+        const REAL root = FMA(a, p[i], q[i]);
+        q[i] = root > farthest ? farthest : root < -farthest ? -farthest : root;
         theta[i] = q[i] * q[i];
     }
 }
@@ -238,6 +254,7 @@ static void NAME(move_roots)(const struct weight *w, int64_t start, int64_t stop
     REAL theta_room[BLOCK], force_room[BLOCK];
     uint64_t keys[MOST_LETTERS];
     const int whole = w->weight_type == FEW(FLOAT32, FLOAT64), oba = NAME(is_oba)(w->program);
+    const REAL farthest = NAME(farthest_root)(w);
     draw_keys(w, keys);
     for (int64_t at = start; at < stop; at += BLOCK) {
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
@@ -247,7 +264,7 @@ static void NAME(move_roots)(const struct weight *w, int64_t start, int64_t stop
             NAME(read)(w->weight, w->weight_type, at, count, theta_room);
         const REAL *force = NAME(force)(w, at, count, theta, force_room);
         if (oba) {
-            NAME(oba_on_roots)(w->program, count, q, p, force, theta);
+            NAME(oba_on_roots)(w->program, count, farthest, q, p, force, theta);
         } else {
             if (w->program->letters) {
                 NAME(follow)(w, at, count, q, p, force, 1, NULL, keys);
@@ -256,8 +273,7 @@ static void NAME(move_roots)(const struct weight *w, int64_t start, int64_t stop
                     force_room[i] = 2 * q[i] * force[i];
                 NAME(euler_on_lines)(w, at, count, q, force_room, keys);
             }
-            for (int i = 0; i < count; i++)
-                theta[i] = q[i] * q[i];
+            NAME(square)(count, farthest, q, theta);
         }
         if (!whole)
             NAME(write)(w->weight, w->weight_type, at, count, theta);
