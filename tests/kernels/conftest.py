@@ -30,6 +30,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(muon, "_CHUNK", 64)
     monkeypatch.setattr(orthogonalise, "_BLOCK", 16)
     monkeypatch.setattr(orthogonalise, "_DEPTH", 16)
+    monkeypatch.setattr(orthogonalise, "_WORTH_HALVING", 9)
     # the interpreter cannot multiply bfloat16, and where that holds a number float16 may overflow
     monkeypatch.setattr(matrices, "_PART", torch.float16)
     with np.errstate(over="ignore", invalid="ignore"):

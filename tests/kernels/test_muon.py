@@ -57,7 +57,7 @@ def run(groups: list[dict], steps: int = STEPS, edit: bool = False, **options) -
             for weight in group["params"]:
                 weight.grad = torch.randn(weight.shape, generator=draw).to(weight)
                 if edit and step == 2:
-                    weight.detach().mul_(1.0005)
+                    weight.detach().mul_(1.0002)
         optimizer.step()
     return optimizer
 

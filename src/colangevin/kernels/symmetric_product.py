@@ -17,14 +17,13 @@ def _above(number):
 
 @triton.jit
 def symmetric_product(
-    stack,  # matrices X (m, k), one after the other; with TRANSPOSED they lie as (k, m)
+    stack,  # matrices X (m, k), one after the other
     addend,  # matrices D (m, m), symmetric
     result,  # matrices (m, m)
     scales,  # float32 (2,): of X X^T and of D
     m,
     k,
     tiles,  # of a matrix, on and above the diagonal
-    TRANSPOSED: tl.constexpr,
     ADD: tl.constexpr,  # whether there is a D
     EVEN: tl.constexpr,  # whether k is a multiple of DEPTH
     BLOCK: tl.constexpr,
@@ -41,17 +40,13 @@ def symmetric_product(
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, k, DEPTH):
         d = start + tl.arange(0, DEPTH)
-        inside = d < k
-        if TRANSPOSED:
-            left_at, right_at = X + d[None, :] * m + r[:, None], X + d[:, None] * m + c[None, :]
-        else:
-            left_at, right_at = X + r[:, None] * k + d[None, :], X + c[None, :] * k + d[:, None]
+        left_at, right_at = X + r[:, None] * k + d[None, :], X + c[:, None] * k + d[None, :]
         if EVEN:
             left, right = tl.load(left_at), tl.load(right_at)
         else:
-            left = tl.load(left_at, mask=inside[None, :], other=0.0)
-            right = tl.load(right_at, mask=inside[:, None], other=0.0)
-        total = tl.dot(left, right, total, input_precision="ieee")
+            inside = d[None, :] < k
+            left, right = tl.load(left_at, mask=inside, other=0.0), tl.load(right_at, mask=inside, other=0.0)
+        total = tl.dot(left, tl.trans(right), total, input_precision="ieee")
     total *= tl.load(scales)
     here = rows[:, None] * m + columns[None, :]
     held = exists[:, None] & across[None, :]

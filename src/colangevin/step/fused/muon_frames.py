@@ -6,8 +6,8 @@ from torch import Tensor
 from colangevin.dynamics import newton_schulz
 from colangevin.kernels.columns import RateRow
 from colangevin.kernels.muon import average
+from colangevin.step.fused.frame_set import FrameSet
 from colangevin.step.fused.launch import Launch
-from colangevin.step.fused.matrices import Matrices
 from colangevin.step.fused.memory import TYPES, address
 from colangevin.step.fused.muon import Stacked
 from colangevin.step.fused.orthogonalise import Orthogonaliser
@@ -46,8 +46,8 @@ class MuonFramesMover(Stacked):
             Matrix(each.configuration, row.momentum, rows, columns)
             for each, row in zip(moved, table, strict=True)
         ]
-        self._moved, self._averages = (
-            Matrices(each, self.upload, overdamped=False, varies=True) for each in (moved, averages)
+        self._moves, self._averages = (
+            FrameSet(each, self.upload, varies=True) for each in (moved, averages)
         )
         self._configurations = [entry.state.get("position", entry.parameter) for entry in self.entries]
         self._average = Launch(
@@ -74,9 +74,9 @@ class MuonFramesMover(Stacked):
         drifts[:, RateRow._fields.index("drift")] = rates[:, 0]
         self._average(self.table, grads, rates, self.flags.table, self.ahead, self.flags.table)
         self._averages.tangent(drifts)
-        self._moved.tangent(drifts)
+        self._moves.tangent(drifts)
         self.ahead.copy_(self._direction()).neg_()
-        self._moved.drift(drifts)
+        self._moves.drift(drifts)
         for _ in range(2):  # again: of a large normal part the rounding stays behind
             self._averages.tangent(drifts)
         stored = [entry for entry in self.entries if "position" in entry.state]

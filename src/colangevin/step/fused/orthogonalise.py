@@ -1,5 +1,7 @@
 """Newton-Schulz of many matrices of one shape at a time, as :mod:`colangevin.dynamics.newton_schulz` has it."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -8,15 +10,24 @@ from colangevin.kernels.symmetric_product import symmetric_product
 from colangevin.step.fused.launch import Launch
 from colangevin.step.fused.uploads import Uploads
 
-__all__ = ["Orthogonaliser"]
+__all__ = ["Orthogonaliser", "gram_constants"]
 
 _BLOCK, _DEPTH = 128, 64  # rows and columns of a tile of a symmetric product, and how many products it sums
+# Sides from which on half the tiles take less time than a product of cuBLAS. An H200 multiplies one matrix of
+# side 4096 by its transpose in 0.12 ms at half the work and in 0.18 ms by cuBLAS, 32 of side 512 in 24 and 20 µs.
+_WORTH_HALVING = 1024
+
+
+def gram_constants(count: int, m: int, k: int) -> dict[str, Any]:
+    """Constants of the launch that multiplies some m x k matrices by their transposes."""
+    across = -(-m // _BLOCK)
+    tiles = across * (across + 1) // 2
+    sizes = {"programs": count * tiles, "m": m, "k": k, "tiles": tiles, "EVEN": k % _DEPTH == 0}
+    return {**sizes, "BLOCK": _BLOCK, "DEPTH": _DEPTH, "num_warps": 8, "num_stages": 3}
 
 
 class Orthogonaliser:
     """The launches of an iteration over stacks of one shape.
-
-    :math:`XX^T` and its powers are symmetric, and computed at half the work.
 
     Args:
         iteration: the coefficients, the number of steps and the smallest norm.
@@ -29,30 +40,12 @@ class Orthogonaliser:
         count, rows, columns = shape
         self._tall = rows > columns
         s, r = sorted((rows, columns))
-        across = -(-s // _BLOCK)
-        tiles = across * (across + 1) // 2
-        a, b, c = iteration.coefficients
-        self._a = a
-        self._scales = upload([1.0, 0.0], torch.float32), upload([c, b], torch.float32)
-        common = {"m": s, "tiles": tiles, "BLOCK": _BLOCK, "DEPTH": _DEPTH}
-        self._gram = Launch(
-            symmetric_product,
-            count * tiles,
-            k=r,
-            TRANSPOSED=self._tall,
-            ADD=False,
-            EVEN=r % _DEPTH == 0,
-            **common,
-        )
-        self._powers = Launch(
-            symmetric_product,
-            count * tiles,
-            k=s,
-            TRANSPOSED=False,
-            ADD=True,
-            EVEN=s % _DEPTH == 0,
-            **common,
-        )
+        self._halved = s >= _WORTH_HALVING
+        if self._halved:
+            _, b, c = iteration.coefficients
+            self._scales = upload([1.0, 0.0], torch.float32), upload([c, b], torch.float32)
+            self._gram = Launch(symmetric_product, **gram_constants(count, s, r), ADD=False)
+            self._powers = Launch(symmetric_product, **gram_constants(count, s, s), ADD=True)
 
     def __call__(self, stack: Tensor) -> Tensor:
         """The matrices, orthogonalised.
@@ -61,14 +54,19 @@ class Orthogonaliser:
             stack: of the shape, contiguous.
 
         Returns:
-            A stack of the same shape and dtype.
+            A stack of the same shape and dtype, contiguous.
         """
-        X = stack / torch.linalg.vector_norm(stack, dim=(1, 2), keepdim=True).clamp(min=self._iteration.eps)
-        s = min(stack.shape[1:])
-        gram, powers = stack.new_empty(2, len(stack), s, s)
+        a, b, c = self._iteration.coefficients
+        norms = torch.linalg.vector_norm(stack, dim=(1, 2), keepdim=True)
+        # tall matrices are turned: cuBLAS takes up to twice as long with the small factor on the right
+        X = (stack.mT.contiguous() if self._tall else stack) / norms.clamp(min=self._iteration.eps)
         for _ in range(self._iteration.steps):
-            self._gram(X, X, gram, self._scales[0])
-            self._powers(gram, gram, powers, self._scales[1])
-            left, right = (X, powers) if self._tall else (powers, X)
-            X = torch.baddbmm(X, left, right, beta=self._a)
-        return X
+            if self._halved:
+                gram, powers = X.new_empty(2, *X.shape[:2], X.shape[1])
+                self._gram(X, X, gram, self._scales[0])
+                self._powers(gram, gram, powers, self._scales[1])
+            else:
+                gram = torch.bmm(X, X.mT)
+                powers = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+            X = torch.baddbmm(X, powers, X, beta=a)
+        return X.mT.contiguous() if self._tall else X

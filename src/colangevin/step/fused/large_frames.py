@@ -1,0 +1,146 @@
+"""Drifts of large matrices: products by cuBLAS in 16-bit parts, what is between them by kernels.
+
+For an s x s matrix of side n a step does 29 n^3 floating-point operations here, and 30 n^3 in `torch.optim.Muon`.
+"""
+
+import torch
+from torch import Tensor
+
+from colangevin.constraints import solves
+from colangevin.kernels.orthogonal import large_bands, large_squares
+from colangevin.kernels.symmetric_product import symmetric_product
+from colangevin.step.fused.launch import Launch, run
+from colangevin.step.fused.matrices import Matrices
+from colangevin.step.fused.orthogonalise import gram_constants
+from colangevin.step.fused.tilings import Matrix, Tiling, bands, double_uppers, tiles_of, uppers
+from colangevin.step.fused.uploads import Uploads
+
+__all__ = ["LargeFrame", "is_large"]
+
+# Shorter side from which on cuBLAS multiplies faster than the kernels of small matrices.
+_LARGE = 2048
+# Quasi-Newton iterations, all of which are made. A step with a|P| below 0.5 or so is then near enough to be
+# corrected; a longer one is taken by the kernels of small matrices, whose iterations end when it is.
+_ITERATIONS = 2
+# Products that the matrix units sum before float32 does. They truncate: the diagonal of X X^T, a sum of squares,
+# came out smaller by 3e-5 at r = 4096 in one sum, by 3e-6 in sums of 512.
+_RUN = 512
+_TOP = torch.bfloat16  # has the range of float32
+_FINE = torch.float16
+
+
+def is_large(matrix: Matrix) -> bool:
+    """Whether a matrix is worth the launches, and is cut into tiles without padding."""
+    whole = (min(matrix.rows, matrix.columns), max(matrix.rows, matrix.columns)) == matrix.padded
+    return whole and matrix.padded[0] >= _LARGE and matrix.pairs_of_tiles
+
+
+class LargeFrame:
+    """One large matrix, and the launches that move it.
+
+    Args:
+        matrix: what is to be moved.
+        upload: brings a table to its device.
+    """
+
+    def __init__(self, matrix: Matrix, upload: Uploads) -> None:
+        self._matrix = matrix
+        self._upload = upload
+        self._device = upload.device
+        #: takes what is too far for this
+        self._small = Matrices([matrix], upload, overdamped=False, varies=False)
+        over = self._over
+        self._split = over(bands, large_bands.large_split)
+        self._halves = over(uppers, large_squares.large_halves)
+        self._gram = over(uppers, large_squares.large_gram)
+        self._iterate = over(uppers, large_squares.large_iterate)
+        self._normal = over(uppers, large_squares.large_normal)
+        self._land = over(bands, large_bands.large_land)
+        self._examine = over(double_uppers, large_squares.large_examine, RUN=_RUN, DEPTH=32, num_warps=8, num_stages=3)
+        self._correct = over(bands, large_bands.large_correct)
+        self._mean = over(uppers, large_squares.large_mean)
+        self._finish = over(bands, large_bands.large_finish)
+        s, r = matrix.padded
+        constants = gram_constants(1, s, r)
+        self._outer = Launch(symmetric_product, **constants, ADD=False)
+        self._scales = upload([1.0, 0.0], torch.float32)
+
+    def _over(self, tiling: Tiling, function: object, **constants: object) -> list[tuple[Launch, Tensor]]:
+        """The launch with a program for each tile."""
+        names = function.arg_names  # type: ignore[attr-defined]
+        return [
+            (
+                Launch(function, len(tiles), **{k: v for k, v in shape if k in names}, **constants),
+                self._upload(tiles, torch.int32),
+            )
+            for shape, tiles in tiles_of([(0, self._matrix)], tiling).items()
+        ]
+
+    def tangent(self, rates: Tensor) -> None:
+        """Project the momentum onto the cotangent space; see :class:`Matrices`."""
+        self._small.tangent(rates)
+
+    def drift(self, rates: Tensor) -> None:
+        """Move along the projected momentum and land on the manifold; see :class:`Matrices`."""
+        s, r = self._matrix.padded
+        table = self._small.table
+
+        def parts(count: int, columns: int, dtype: torch.dtype) -> list[Tensor]:
+            return list(torch.empty(count, s, columns, dtype=dtype, device=self._device))
+
+        X_high, X_low = parts(2, r, _FINE)
+        X_top, P_top = parts(2, r, _TOP)
+        run(table, [(self._split, (X_high, X_low, X_top, P_top))])
+        K, G, E, M, product = parts(5, s, torch.float32)
+        multiply(X_top, P_top.mT, K)
+        self._outer(P_top, P_top, G, self._scales)
+        M_top, N_top = parts(2, s, _TOP)
+        run(table, [(self._halves, (K, M_top, N_top))])
+        multiply(M_top, N_top, product)
+        run(table, [(self._gram, (K, G, product, rates, E, M, M_top, N_top))])
+        for _ in range(_ITERATIONS):
+            multiply(M_top, N_top, product)
+            run(table, [(self._iterate, (K, E, product, rates, M, M_top, N_top))])
+        diagonal = torch.empty(s, device=self._device)
+        (U,) = parts(1, s, _FINE)
+        run(table, [(self._normal, (K, M, rates, U, diagonal))])
+        P, X = parts(2, r, torch.float32)
+        multiply(U, X_low, P)
+        multiply(U, X_high, P, add=True)
+        landed, P_parts = parts(2, r, _FINE), [X_top, P_top]
+        run(table, [(self._land, (diagonal, rates, P, *landed, *P_parts))])
+        sizes = torch.zeros(2, 4, device=self._device)  # of E in two ways; each begins at 16 bytes
+        run(table, [(self._examine, (*landed, U, diagonal, *sizes))])
+        multiply(U, landed[0], X)
+        X_parts = [each.view(_TOP) for each in (X_high, X_low)]
+        run(table, [(self._correct, (*landed, diagonal, X, *X_parts))])
+        multiply(X_parts[1], P_parts[0].mT, K)
+        multiply(X_parts[0], P_parts[1].mT, K, add=True)
+        multiply(X_parts[0], P_parts[0].mT, K, add=True)
+        run(table, [(self._mean, (K, M_top, N_top, diagonal))])
+        TX = landed[0].new_empty(s, r, dtype=torch.float32)
+        multiply(N_top, X_parts[0], TX)
+        multiply(M_top, X_parts[1], TX, add=True)
+        multiply(M_top, X_parts[0], TX, add=True)
+        run(table, [(self._finish, (X, P, TX, diagonal, *sizes))])
+        near = (sizes[0, 0] <= large_bands.ENOUGH.value) & (sizes[1, 0] <= large_bands.SPREAD.value)
+        self._small.drift(rates, but=near)
+        for total in solves.totals("Orthogonal", self._device):
+            total[solves.Solves._fields.index("iterations")].add_(_ITERATIONS)
+
+
+def multiply(left: Tensor, right: Tensor, out: Tensor, *, add: bool = False) -> None:
+    """A product of matrices of 16-bit numbers in float32.
+
+    Args:
+        left: a factor.
+        right: the other.
+        out: where it goes.
+        add: whether it is added to what is there.
+    """
+    if not left.is_cuda:  # where torch has no such product
+        out.copy_(torch.addmm(out, left.float(), right.float(), beta=float(add)) if add else left.float() @ right.float())
+    elif add:
+        torch.ops.aten.addmm.dtype_out(out, left, right, torch.float32, out=out)
+    else:
+        torch.mm(left, right, out_dtype=torch.float32, out=out)
