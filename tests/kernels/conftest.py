@@ -8,7 +8,16 @@ import torch
 
 pytest.importorskip("triton")
 
-from colangevin.step.fused import eligible, frame_launches, lines, matrices, muon, orthogonalise, spheres, tilings
+from colangevin.step.fused import (
+    eligible,
+    frame_launches,
+    lines,
+    matrices,
+    muon,
+    orthogonalise,
+    spheres,
+    tilings,
+)
 
 
 @pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])

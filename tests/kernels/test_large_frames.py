@@ -30,7 +30,9 @@ def shapes(device: torch.device) -> list[tuple[int, ...]]:
 def run(device: torch.device, size: float, steps: int = STEPS, **options) -> cl.CoLud:
     torch.manual_seed(0)
     weights = [nn.Parameter(cl.Orthogonal().init_(torch.randn(shape)).to(device)) for shape in shapes(device)]
-    groups = [{"params": [(f"w{k}", weight)], "constraint": cl.Orthogonal()} for k, weight in enumerate(weights)]
+    groups = [
+        {"params": [(f"w{k}", weight)], "constraint": cl.Orthogonal()} for k, weight in enumerate(weights)
+    ]
     groups[1]["lr"] = 0.15
     optimizer = cl.CoLud(groups, 0.2, friction=1.0, **options)
     draw = torch.Generator().manual_seed(1)

@@ -6,12 +6,9 @@ from torch import Tensor, nn
 
 import colangevin as cl
 from colangevin.dynamics import newton_schulz
-from colangevin.dynamics.newton_schulz import NewtonSchulz
 from colangevin.step import plan
 from colangevin.step.fused.muon import MuonMover
 from colangevin.step.fused.muon_frames import MuonFramesMover
-from colangevin.step.fused.orthogonalise import Orthogonaliser
-from colangevin.step.fused.uploads import Uploads
 
 SHAPES = ((18, 24), (20, 9), (7, 7), (4, 2, 3, 3), (1, 7))
 CONSTRAINTS = {

@@ -237,7 +237,9 @@ def turn(
         m = tl.load(m_at, mask=exists, other=0.0).to(tl.float32)
         # the component of m' along x_new: m' is tangent at x, so x has none but its rounding
         normal = cosine * _sum(sums, one, chunks, _QM, CHUNKS) / tl.sqrt(qq)
-        normal -= per * (_sum(sums, one, chunks, _MZ, CHUNKS) - qd / qq * _sum(sums, one, chunks, _QM, CHUNKS))
+        normal -= per * (
+            _sum(sums, one, chunks, _MZ, CHUNKS) - qd / qq * _sum(sums, one, chunks, _QM, CHUNKS)
+        )
         carried = m - normal * x_new
         if CHUNKS == 1:  # again: of a large normal part the rounding stays behind
             carried -= tl.sum(carried * x_new, 0) * x_new

@@ -15,7 +15,16 @@ from colangevin.kernels.orthogonal.residuals import largest_entry
 from colangevin.kernels.orthogonal.symmetric import as_above, store_mirrored, store_split_mirrored
 from colangevin.kernels.orthogonal.tiles import at, band, identity_tile, locate_own, square
 
-__all__ = ["C_UNIT", "U_UNIT", "large_examine", "large_gram", "large_halves", "large_iterate", "large_mean", "large_normal"]
+__all__ = [
+    "C_UNIT",
+    "U_UNIT",
+    "large_examine",
+    "large_gram",
+    "large_halves",
+    "large_iterate",
+    "large_mean",
+    "large_normal",
+]
 
 # what U and C are multiplied by before they are stored as float16
 U_UNIT = tl.constexpr(256.0)
@@ -41,7 +50,9 @@ def _store_iterate(M_at, M_top, N_top, row, i, j, M, A):
 def _store_apart(diagonal, i, j, value):
     """Write the diagonal of a symmetric matrix, and return the tile without it."""
     own = i[:, None] == j[None, :]
-    tl.store(diagonal + i, tl.sum(tl.where(own, value, 0.0), 1), mask=(i >= tl.min(j, 0)) & (i <= tl.max(j, 0)))
+    tl.store(
+        diagonal + i, tl.sum(tl.where(own, value, 0.0), 1), mask=(i >= tl.min(j, 0)) & (i <= tl.max(j, 0))
+    )
     return tl.where(own, 0.0, value)
 
 
@@ -155,9 +166,9 @@ def large_examine(
             total += part
             part = tl.zeros((BLOCK, BLOCK), tl.float32)
     E = as_above(i, j, (total + part) / (X_UNIT * X_UNIT) - identity_tile(i, j, s))
-    squares = E * E
-    sums = tl.maximum(tl.max(tl.sum(squares, 1), 0), tl.max(tl.sum(squares, 0), 0)) * (s // BLOCK)
-    tl.atomic_max(spread, tl.where(sums == sums, sums, float("inf")))
+    squares = tl.where(E == E, E * E, float("inf"))
+    sums = tl.maximum(tl.max(tl.sum(squares, 1), 0), tl.max(tl.sum(squares, 0), 0))
+    tl.atomic_max(spread, sums * (s // BLOCK))
     tl.atomic_max(size, largest_entry(E))
     top = (_store_apart(C_diagonal, i, j, -0.5 * E) * C_UNIT).to(C_top.dtype.element_ty)
     store_mirrored(square(C_top, row), i, j, top, top)

@@ -56,7 +56,9 @@ class LargeFrame:
         self._iterate = over(uppers, large_squares.large_iterate)
         self._normal = over(uppers, large_squares.large_normal)
         self._land = over(bands, large_bands.large_land)
-        self._examine = over(double_uppers, large_squares.large_examine, RUN=_RUN, DEPTH=32, num_warps=8, num_stages=3)
+        self._examine = over(
+            double_uppers, large_squares.large_examine, RUN=_RUN, DEPTH=32, num_warps=8, num_stages=3
+        )
         self._correct = over(bands, large_bands.large_correct)
         self._mean = over(uppers, large_squares.large_mean)
         self._finish = over(bands, large_bands.large_finish)
@@ -82,6 +84,12 @@ class LargeFrame:
 
     def drift(self, rates: Tensor) -> None:
         """Move along the projected momentum and land on the manifold; see :class:`Matrices`."""
+        self._small.drift(rates, but=self._taken(rates))
+        for total in solves.totals("Orthogonal", self._device):
+            total[solves.Solves._fields.index("iterations")].add_(_ITERATIONS)
+
+    def _taken(self, rates: Tensor) -> Tensor:
+        """Take the step if the landing is near enough, and return whether it was, on the device."""
         s, r = self._matrix.padded
         table = self._small.table
 
@@ -123,10 +131,7 @@ class LargeFrame:
         multiply(M_top, X_parts[1], TX, add=True)
         multiply(M_top, X_parts[0], TX, add=True)
         run(table, [(self._finish, (X, P, TX, diagonal, *sizes))])
-        near = (sizes[0, 0] <= large_bands.ENOUGH.value) & (sizes[1, 0] <= large_bands.SPREAD.value)
-        self._small.drift(rates, but=near)
-        for total in solves.totals("Orthogonal", self._device):
-            total[solves.Solves._fields.index("iterations")].add_(_ITERATIONS)
+        return (sizes[0, 0] <= large_bands.ENOUGH.value) & (sizes[1, 0] <= large_bands.SPREAD.value)
 
 
 def multiply(left: Tensor, right: Tensor, out: Tensor, *, add: bool = False) -> None:
@@ -139,8 +144,12 @@ def multiply(left: Tensor, right: Tensor, out: Tensor, *, add: bool = False) -> 
         add: whether it is added to what is there.
     """
     if not left.is_cuda:  # where torch has no such product
-        out.copy_(torch.addmm(out, left.float(), right.float(), beta=float(add)) if add else left.float() @ right.float())
+        out.copy_(
+            torch.addmm(out, left.float(), right.float(), beta=float(add))
+            if add
+            else left.float() @ right.float()
+        )
     elif add:
         torch.ops.aten.addmm.dtype_out(out, left, right, torch.float32, out=out)
     else:
-        torch.mm(left, right, out_dtype=torch.float32, out=out)
+        torch.ops.aten.mm.dtype_out(left, right, torch.float32, out=out)

@@ -1,6 +1,5 @@
 """Muon of matrices of one shape, free or on spheres: they are orthogonalised together."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -18,7 +17,6 @@ from colangevin.step.fused.launch import Launch
 from colangevin.step.fused.memory import TYPES, address
 from colangevin.step.fused.orthogonalise import Orthogonaliser
 from colangevin.step.fused.pattern import Pattern
-from colangevin.step.fused.rates import copy_values
 
 __all__ = ["MuonMover", "Stacked"]
 

@@ -46,9 +46,7 @@ class MuonFramesMover(Stacked):
             Matrix(each.configuration, row.momentum, rows, columns)
             for each, row in zip(moved, table, strict=True)
         ]
-        self._moves, self._averages = (
-            FrameSet(each, self.upload, varies=True) for each in (moved, averages)
-        )
+        self._moves, self._averages = (FrameSet(each, self.upload, varies=True) for each in (moved, averages))
         self._configurations = [entry.state.get("position", entry.parameter) for entry in self.entries]
         self._average = Launch(
             average,
