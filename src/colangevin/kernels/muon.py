@@ -1,13 +1,9 @@
 """Muon's steps around Newton-Schulz, elementwise: averages before it, the move after it.
 
-A slice is what has a norm of its own: a row, or the whole matrix; without a constraint it is the whole matrix,
-and has none. On a sphere, with x = q / |q|, every projection takes a multiple of q away,
-
-    m' = beta m + (1 - beta) G - k q,    ahead = (1 - beta) G + beta m' - l q,
-
-and the geodesic along the direction d is q' = A q + B d. Each number of a slice follows from the inner products
-of its q, m and G, or q, m and d. Long slices are cut into chunks: a program sums over one, and whoever reads a
-sum adds those of all chunks, in one order.
+A slice is what has a norm of its own: a row, or the whole matrix. A free matrix is one slice. On a sphere
+every projection takes a multiple of q away, and the geodesic along a direction d is a sum of multiples of q
+and d. They follow from inner products of a slice's q, m and G, or of q, m' and d. Long slices are cut into
+chunks: a program sums over one, and whoever reads a sum adds those of all chunks, always in the same order.
 """
 
 import triton
@@ -247,7 +243,8 @@ def turn(
         q_new = r * x_new
     else:
         kept = 1.0 - lr * tl.load(real + _DECAY)
-        q_new = (kept * q).to(weight_type).to(tl.float32)  # torch rounds a 16-bit weight twice
+        # torch rounds a bfloat16 weight twice; the average has the precision of the step
+        q_new = (kept * q).to(momentum_type).to(tl.float32)
         q_new -= lr * tl.load(real + _SCALE) * d
         finite = d == d
     if STORED:

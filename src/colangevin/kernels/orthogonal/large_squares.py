@@ -1,8 +1,9 @@
 """What is s x s in a step of a large matrix, around products that cuBLAS makes.
 
-The letters are those of :mod:`colangevin.kernels.orthogonal`. Up to X' one 16-bit part of each factor is enough:
-what is lost there points off the manifold but for a part that is of second order in the step, and the last
-correction removes it. The diagonal of U, C and T, which holds their largest entries, is multiplied in float32.
+The letters are those of :mod:`colangevin.kernels.orthogonal`. Where U comes from, one 16-bit part of each
+factor is enough: a wrong U leads off the manifold but for what is of second order in the step, and the last
+correction leads back. The diagonals of U, C and T, which hold their largest entries, are multiplied in
+float32.
 """
 
 import triton

@@ -1,4 +1,4 @@
-"""Newton-Schulz of many matrices of one shape at a time, as :mod:`colangevin.dynamics.newton_schulz` has it."""
+"""Newton-Schulz of all matrices of one shape at a time."""
 
 from typing import Any
 
@@ -13,8 +13,9 @@ from colangevin.step.fused.uploads import Uploads
 __all__ = ["Orthogonaliser", "gram_constants"]
 
 _BLOCK, _DEPTH = 128, 64  # rows and columns of a tile of a symmetric product, and how many products it sums
-# Sides from which on half the tiles take less time than a product of cuBLAS. An H200 multiplies one matrix of
-# side 4096 by its transpose in 0.12 ms at half the work and in 0.18 ms by cuBLAS, 32 of side 512 in 24 and 20 µs.
+# Sides from which on half the tiles take less time than a product of cuBLAS. An H200 multiplies a matrix of
+# side 4096 by its transpose in 0.12 ms at half the work and in 0.18 ms by cuBLAS, 32 of side 512 in 24 and
+# in 20 us.
 _WORTH_HALVING = 1024
 
 
@@ -59,7 +60,7 @@ class Orthogonaliser:
         a, b, c = self._iteration.coefficients
         norms = torch.linalg.vector_norm(stack, dim=(1, 2), keepdim=True)
         # tall matrices are turned: cuBLAS takes up to twice as long with the small factor on the right
-        X = (stack.mT.contiguous() if self._tall else stack) / norms.clamp(min=self._iteration.eps)
+        X: Tensor = (stack.mT.contiguous() if self._tall else stack) / norms.clamp(min=self._iteration.eps)
         for _ in range(self._iteration.steps):
             if self._halved:
                 gram, powers = X.new_empty(2, *X.shape[:2], X.shape[1])
