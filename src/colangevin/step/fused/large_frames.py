@@ -21,9 +21,10 @@ __all__ = ["LargeFrame", "is_large"]
 
 # Shorter side from which on cuBLAS multiplies faster than the kernels of small matrices.
 _LARGE = 2048
-# Quasi-Newton iterations, all of which are made. A step with a|P| below 0.5 or so is then near enough to be
-# corrected; a longer one is taken by the kernels of small matrices, whose iterations end when it is.
-_ITERATIONS = 2
+# Quasi-Newton iterations, all of which are made. Of a square matrix M commutes with A, so that fewer are enough.
+# A step with a|P| below 0.8 is then near enough to be corrected; a longer one is left to the kernels of small
+# matrices, whose iterations end when it is.
+_ITERATIONS, _ITERATIONS_OF_SQUARES = 3, 2
 # Products that the matrix units sum before float32 does. They truncate: the diagonal of X X^T, a sum of
 # squares, came out smaller by 3e-5 at r = 4096 in one sum, by 3e-6 in sums of 512.
 _RUN = 512
@@ -49,6 +50,7 @@ class LargeFrame:
         self._matrix = matrix
         self._upload = upload
         self._device = upload.device
+        self._iterations = _ITERATIONS_OF_SQUARES if matrix.rows == matrix.columns else _ITERATIONS
         #: takes what is too far for this
         self._small = Matrices([matrix], upload, overdamped=False, varies=False)
         over = self._over
@@ -88,7 +90,7 @@ class LargeFrame:
         """Move along the projected momentum and land on the manifold; see :class:`Matrices`."""
         self._small.drift(rates, but=self._taken(rates))
         for total in solves.totals("Orthogonal", self._device):
-            total[solves.Solves._fields.index("iterations")].add_(_ITERATIONS)
+            total[solves.Solves._fields.index("iterations")].add_(self._iterations)
 
     def _taken(self, rates: Tensor) -> Tensor:
         """Take the step if the landing is near enough, and return whether it was, on the device."""
@@ -108,7 +110,7 @@ class LargeFrame:
         run(table, [(self._halves, (K, M_top, N_top))])
         multiply(M_top, N_top, product)
         run(table, [(self._gram, (K, G, product, rates, E, M, M_top, N_top))])
-        for _ in range(_ITERATIONS):
+        for _ in range(self._iterations):
             multiply(M_top, N_top, product)
             run(table, [(self._iterate, (K, E, product, rates, M, M_top, N_top))])
         diagonal = torch.empty(s, device=self._device)
