@@ -122,6 +122,7 @@ def average(
     chunks,
     SPHERE: tl.constexpr,
     NESTEROV: tl.constexpr,
+    STAY: tl.constexpr,
     STORED: tl.constexpr,
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
@@ -132,7 +133,8 @@ def average(
 ):
     """The next average m', and what it looks ahead to.
 
-    Where a gradient is not finite m stays, and NaN in the stack keeps the matrix where it is.
+    Where a gradient is not finite m stays, and is what it looks ahead to; with STAY that is NaN, which keeps
+    the matrix where it is.
     """
     matrix, one, at, exists = _place(slices, length, chunks, BLOCK)
     row = table + matrix * _ROW
@@ -150,7 +152,10 @@ def average(
         G -= along
     new = new.to(momentum_type).to(tl.float32)
     ahead = new - (new - G) * (1.0 - beta) if NESTEROV else new
-    tl.store(m_at, tl.where(new == new, new, m), mask=exists)
+    known = new == new
+    tl.store(m_at, tl.where(known, new, m), mask=exists)
+    if not STAY:
+        ahead = tl.where(known, ahead, m)
     size = (slices * length).to(tl.int64)
     tl.store(stack + matrix * size + at, ahead.to(stack.dtype.element_ty), mask=exists)
 
@@ -232,7 +237,6 @@ def turn(
         m_at = tl.load(row + _MOMENTUM).to(tl.pointer_type(momentum_type)) + at
         m = tl.load(m_at, mask=exists, other=0.0).to(tl.float32)
         # the component of m' along x_new: m' is tangent at x, so x has none but its rounding
-        normal = cosine * _sum(sums, one, chunks, _QM, CHUNKS) / tl.sqrt(qq)
         normal -= per * (
             _sum(sums, one, chunks, _MZ, CHUNKS) - qd / qq * _sum(sums, one, chunks, _QM, CHUNKS)
         )
@@ -248,6 +252,8 @@ def turn(
         q_new -= lr * tl.load(real + _SCALE) * d
         finite = d == d
     if STORED:
-        tl.store(tl.load(row + _POSITION).to(tl.pointer_type(tl.float32)) + at, q_new, mask=exists & finite)
-    weight = tl.load(row + _WEIGHT).to(tl.pointer_type(weight_type))
-    tl.store(weight + at, q_new.to(weight_type), mask=exists & finite)
+        position = tl.load(row + _POSITION).to(tl.pointer_type(tl.float32))
+        tl.store(position + at, q_new, mask=exists & finite)
+    else:
+        weight = tl.load(row + _WEIGHT).to(tl.pointer_type(weight_type))
+        tl.store(weight + at, q_new.to(weight_type), mask=exists & finite)

@@ -21,7 +21,7 @@ __all__ = ["LargeFrame", "is_large"]
 
 # Shorter side from which on cuBLAS multiplies faster than the kernels of small matrices.
 _LARGE = 2048
-# Quasi-Newton iterations, all of which are made. Of a square matrix M commutes with A, so that fewer are enough.
+# Quasi-Newton iterations, all of which are made; of a square matrix fewer are enough, since M commutes with A.
 # A step with a|P| below 0.8 is then near enough to be corrected; a longer one is left to the kernels of small
 # matrices, whose iterations end when it is.
 _ITERATIONS, _ITERATIONS_OF_SQUARES = 3, 2

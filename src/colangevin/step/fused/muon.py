@@ -53,12 +53,15 @@ class Stacked(Fused):
         return sum(entry.copies for entry in self.entries), *self.entries[0].manifold.matrix_shape
 
     def advance(self) -> None:
-        for entry in self.entries:
-            if "position" in entry.state:  # as Manifold.reconcile, without asking the device
-                position = entry.state["position"]
-                edited = position.to(entry.parameter.dtype) != entry.parameter
-                position.copy_(torch.where(edited, entry.parameter.to(position.dtype), position))
+        stored = [entry for entry in self.entries if "position" in entry.state]
+        positions = [entry.state["position"] for entry in stored]
+        for entry, position in zip(stored, positions, strict=True):
+            # as Manifold.reconcile, without asking the device whether there is an edit
+            edited = position.to(entry.parameter.dtype) != entry.parameter
+            position.copy_(torch.where(edited, entry.parameter.to(position.dtype), position))
         self.launch(self._pattern, self._grads, self._table_of_reals())
+        if stored:
+            torch._foreach_copy_([entry.parameter for entry in stored], positions)
 
     def _table_of_reals(self) -> Tensor:
         """A row for each matrix; made once while all numbers are floats."""
@@ -142,6 +145,7 @@ class MuonMover(Stacked):
             programs,
             SPHERE=self._sphere,
             NESTEROV=self.muon.nesterov,
+            STAY=True,
             CHUNKS=padded,
             **gradient,
             **sizes,

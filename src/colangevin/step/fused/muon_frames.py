@@ -53,6 +53,7 @@ class MuonFramesMover(Stacked):
             count * -(-size // _BLOCK),
             SPHERE=False,
             NESTEROV=self.muon.nesterov,
+            STAY=False,
             CHUNKS=1,
             STORED="position" in first.state,
             MAXIMIZE=bool(first.group["maximize"]),
@@ -77,10 +78,6 @@ class MuonFramesMover(Stacked):
         self._moves.drift(drifts)
         for _ in range(2):  # again: of a large normal part the rounding stays behind
             self._averages.tangent(drifts)
-        stored = [entry for entry in self.entries if "position" in entry.state]
-        if stored:
-            positions = [entry.state["position"] for entry in stored]
-            torch._foreach_copy_([entry.parameter for entry in stored], positions)
 
     def _direction(self) -> Tensor:
         """The steepest direction, as in :meth:`colangevin.constraints.frames.Frames.steepest`."""
