@@ -237,9 +237,8 @@ def turn(
         m_at = tl.load(row + _MOMENTUM).to(tl.pointer_type(momentum_type)) + at
         m = tl.load(m_at, mask=exists, other=0.0).to(tl.float32)
         # the component of m' along x_new: m' is tangent at x, so x has none but its rounding
-        normal -= per * (
-            _sum(sums, one, chunks, _MZ, CHUNKS) - qd / qq * _sum(sums, one, chunks, _QM, CHUNKS)
-        )
+        qm, md = _sum(sums, one, chunks, _QM, CHUNKS), _sum(sums, one, chunks, _MZ, CHUNKS)
+        normal = cosine * qm / tl.sqrt(qq) - per * (md - qd / qq * qm)
         carried = m - normal * x_new
         if CHUNKS == 1:  # again: of a large normal part the rounding stays behind
             carried -= tl.sum(carried * x_new, 0) * x_new

@@ -21,9 +21,9 @@ __all__ = ["LargeFrame", "is_large"]
 
 # Shorter side from which on cuBLAS multiplies faster than the kernels of small matrices.
 _LARGE = 2048
-# Quasi-Newton iterations, all of which are made; of a square matrix fewer are enough, since M commutes with A.
-# A step with a|P| below 0.8 is then near enough to be corrected; a longer one is left to the kernels of small
-# matrices, whose iterations end when it is.
+# Quasi-Newton iterations, all of which are made; of a square matrix fewer do, since M commutes with A. A step
+# with a|P| below 0.8 is then near enough to be corrected; a longer one is left to the kernels of small matrices,
+# whose iterations end when it is.
 _ITERATIONS, _ITERATIONS_OF_SQUARES = 3, 2
 # Products that the matrix units sum before float32 does. They truncate: the diagonal of X X^T, a sum of
 # squares, came out smaller by 3e-5 at r = 4096 in one sum, by 3e-6 in sums of 512.
