@@ -1,4 +1,4 @@
-"""Muon as this library takes it along constraints, and the plainest Muon that takes all matrices of a shape at once."""
+"""This library's Muon along constraints, and a plain one that takes all matrices of a shape at once."""
 
 import math
 from collections.abc import Iterator
@@ -58,7 +58,9 @@ def _constrained(method: str, constraint: cl.Constraint, words: int) -> Contende
         for weight in weights:
             if constraint not in (cl.Free(), cl.Sphere()):
                 constraint.init_(weight)
-        optimizer = cl.ConstrainedMuon([{"params": weights, "constraint": constraint}], _LR, MOMENTUM)
+        # norms that are kept differ from weight to weight, so that each has a group of its own
+        groups = [{"params": [weight], "constraint": constraint} for weight in weights]
+        optimizer = cl.ConstrainedMuon(groups, _LR, MOMENTUM)
 
         def error() -> float:
             if isinstance(constraint, cl.Orthogonal):

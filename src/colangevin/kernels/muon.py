@@ -117,6 +117,7 @@ def average(
     sums,  # of q, G and m; without SPHERE not read
     stack,  # what is orthogonalised: the matrices one after the other
     flags,  # int32 (parameters,): set where a gradient is not finite
+    first,  # of the stack's matrices in the tables
     slices,
     length,
     chunks,
@@ -137,9 +138,10 @@ def average(
     the matrix where it is.
     """
     matrix, one, at, exists = _place(slices, length, chunks, BLOCK)
-    row = table + matrix * _ROW
-    beta = tl.load(reals + matrix * _REALS + _BETA)
-    G = _gradient(tl.load(grads + matrix), at, exists, grad_type, MAXIMIZE, SPHERE)
+    number = first + matrix
+    row = table + number * _ROW
+    beta = tl.load(reals + number * _REALS + _BETA)
+    G = _gradient(tl.load(grads + number), at, exists, grad_type, MAXIMIZE, SPHERE)
     tl.store(flags + tl.load(row + _FLAG) + at * 0, 1, mask=exists & (G != G))
     m_at = tl.load(row + _MOMENTUM).to(tl.pointer_type(momentum_type)) + at
     m = tl.load(m_at, mask=exists, other=0.0).to(tl.float32)

@@ -20,7 +20,7 @@ def symmetric_product(
     stack,  # matrices X (m, k), one after the other
     addend,  # matrices D (m, m), symmetric
     result,  # matrices (m, m)
-    scales,  # float32 (2,): of X X^T and of D
+    scales,  # float32 (3,): of X X^T, of D and of I
     m,
     k,
     tiles,  # of a matrix, on and above the diagonal
@@ -29,7 +29,7 @@ def symmetric_product(
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """X X^T times a number, plus D times another, of every matrix of a stack."""
+    """X X^T, D and I, each times a number, added for every matrix of a stack."""
     i, j = _above(tl.program_id(0) % tiles)
     matrix = (tl.program_id(0) // tiles).to(tl.int64)
     X, at = stack + matrix * m * k, result + matrix * m * m
@@ -47,7 +47,7 @@ def symmetric_product(
             inside = d[None, :] < k
             left, right = tl.load(left_at, mask=inside, other=0.0), tl.load(right_at, mask=inside, other=0.0)
         total = tl.dot(left, tl.trans(right), total, input_precision="ieee")
-    total *= tl.load(scales)
+    total = total * tl.load(scales) + tl.where(rows[:, None] == columns[None, :], tl.load(scales + 2), 0.0)
     here = rows[:, None] * m + columns[None, :]
     held = exists[:, None] & across[None, :]
     if ADD:

@@ -9,12 +9,10 @@ from colangevin.kernels.orthogonal.large_squares import C_UNIT, U_UNIT
 from colangevin.kernels.orthogonal.parts import joined, store_split
 from colangevin.kernels.orthogonal.tiles import at, band, configuration_at, locate_own, momentum_at
 
-__all__ = ["ENOUGH", "SPREAD", "large_correct", "large_finish", "large_land", "large_split"]
+__all__ = ["ENOUGH", "large_correct", "large_finish", "large_land", "large_split"]
 
-# largest entry of X' X'^T - I, and largest sum of squares of a row of it, with which a landing is taken: the
-# correction then leaves 3/4 of the latter
-ENOUGH = tl.constexpr(1e-3)
-SPREAD = tl.constexpr(5e-6)
+# Largest sum of squares of a row of E = X' X'^T - I with which a landing is taken. The correction leaves E^3.
+ENOUGH = tl.constexpr(2e-5)
 
 
 @triton.jit
@@ -76,8 +74,7 @@ def large_correct(
     tiles,  # of s x r matrices
     landed_high,
     landed_low,
-    C_diagonal,
-    product,  # C X' without the diagonal of C; becomes X''
+    product,  # C X'; becomes X''
     X_high,  # s x r workspaces: X''
     X_low,
     TALL: tl.constexpr,
@@ -87,7 +84,7 @@ def large_correct(
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     X = joined(band(landed_high, row), band(landed_low, row), i, k) / X_UNIT
     there = at(band(product, row), i, k)
-    X += tl.load(there) / (C_UNIT * X_UNIT) + tl.load(C_diagonal + i)[:, None] * X
+    X += tl.load(there) / (C_UNIT * X_UNIT)
     store_split(band(X_high, row), band(X_low, row), i, k, X)
     tl.store(there, X)
 
@@ -100,15 +97,14 @@ def large_finish(
     P_at,  # its momentum
     product,  # T X'' without the diagonal of T
     T_diagonal,
-    size,
-    spread,
+    largest,  # float32 (1,): largest sum of squares of a row of E
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
 ):
     """X <- X'' and P <- P'' - T X'', where the landing was near enough."""
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
-    if (tl.load(size) <= ENOUGH) & (tl.load(spread) <= SPREAD):
+    if tl.load(largest) <= ENOUGH:
         X = tl.load(at(band(corrected, row), i, k))
         P = tl.load(at(band(P_at, row), i, k))
         P -= tl.load(at(band(product, row), i, k)) + tl.load(T_diagonal + i)[:, None] * X

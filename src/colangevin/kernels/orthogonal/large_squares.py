@@ -2,7 +2,7 @@
 
 The letters are those of :mod:`colangevin.kernels.orthogonal`. Where U comes from, one 16-bit part of each
 factor is enough: a wrong U leads off the manifold but for what is of second order in the step, and the last
-correction leads back. The diagonals of U, C and T, which hold their largest entries, are multiplied in
+correction leads back. The diagonals of U and T, which hold their largest entries, are multiplied in
 float32.
 """
 
@@ -12,12 +12,12 @@ import triton.language as tl
 from colangevin.kernels.orthogonal.drift import drift_of
 from colangevin.kernels.orthogonal.landing import X_UNIT
 from colangevin.kernels.orthogonal.multiply import split_dot
-from colangevin.kernels.orthogonal.residuals import largest_entry
 from colangevin.kernels.orthogonal.symmetric import as_above, store_mirrored, store_split_mirrored
 from colangevin.kernels.orthogonal.tiles import at, band, identity_tile, locate_own, square
 
 __all__ = [
     "C_UNIT",
+    "E_UNIT",
     "U_UNIT",
     "large_examine",
     "large_gram",
@@ -27,8 +27,9 @@ __all__ = [
     "large_normal",
 ]
 
-# what U and C are multiplied by before they are stored as float16
+# what U, E and C are multiplied by before they are stored as float16
 U_UNIT = tl.constexpr(256.0)
+E_UNIT = tl.constexpr(16384.0)
 C_UNIT = tl.constexpr(65536.0)
 
 
@@ -146,15 +147,13 @@ def large_examine(
     tiles,  # on and above the diagonal
     landed_high,  # X'
     landed_low,
-    C_top,  # s x s workspace of 16 bits: -E/2
-    C_diagonal,  # float32 (s,)
-    size,  # float32 (1,): largest entry of E
-    spread,  # float32 (1,): no row of E has a larger sum of squares
+    error,  # s x s workspace of 16 bits: E = X' X'^T - I
+    squares,  # float32 (s,): of the rows of E, their sums
     RUN: tl.constexpr,  # products that the matrix units sum before float32 does
     BLOCK: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """C = -E/2 for E = X' X'^T - I, and how large E is."""
+    """E, and how large it is."""
     _, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     high, low = band(landed_high, row), band(landed_low, row)
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
@@ -167,12 +166,10 @@ def large_examine(
             total += part
             part = tl.zeros((BLOCK, BLOCK), tl.float32)
     E = as_above(i, j, (total + part) / (X_UNIT * X_UNIT) - identity_tile(i, j, s))
-    squares = tl.where(E == E, E * E, float("inf"))
-    sums = tl.maximum(tl.max(tl.sum(squares, 1), 0), tl.max(tl.sum(squares, 0), 0))
-    tl.atomic_max(spread, sums * (s // BLOCK))
-    tl.atomic_max(size, largest_entry(E))
-    top = (_store_apart(C_diagonal, i, j, -0.5 * E) * C_UNIT).to(C_top.dtype.element_ty)
-    store_mirrored(square(C_top, row), i, j, top, top)
+    tl.atomic_add(squares + i, tl.sum(E * E, 1))
+    tl.atomic_add(squares + j, tl.sum(E * E, 0), mask=j >= tl.max(i, 0))  # not again on the diagonal
+    top = (E * E_UNIT).to(error.dtype.element_ty)
+    store_mirrored(square(error, row), i, j, top, top)
 
 
 @triton.jit

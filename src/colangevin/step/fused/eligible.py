@@ -71,12 +71,12 @@ def _with_muon(entry: Entry, dynamics: Muon) -> Family | None:
         return None
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         return None
-    common = (entry.shape, dynamics.kind, weight.device, weight.dtype, entry.dtype, grad.dtype)
+    common = (dynamics.kind, weight.device, weight.dtype, entry.dtype, grad.dtype)
     rest = (*common, bool(entry.group["maximize"]))
     if isinstance(form, ElementwiseForm) and form.radius is None:
-        return ("muon", ElementwiseForm, *rest)
+        return ("muon", ElementwiseForm, entry.shape, *rest)
     if isinstance(form, SphereForm) and not form.slack:
-        return ("muon", entry.configuration_shape, *rest)
+        return ("muon", entry.configuration_shape, entry.shape, *rest)
     return ("muon on frames", *rest) if isinstance(form, OrthogonalForm) else None
 
 

@@ -1,8 +1,8 @@
 """Drifts of large matrices: products by cuBLAS in 16-bit parts, what is between them by kernels.
 
-A step does 24 s^2 r + 6 s^3 floating-point operations, all on 16-bit numbers: 30 n^3 for a square matrix of
-side n, as in `torch.optim.Muon`, which does 20 s^2 r + 10 s^3. At 790 TFLOP/s that is 21 ms for n = 8192,
-and 23 ms for four of 4096 x 4096 and two of 11008 x 4096.
+A step does 24 s^2 r + 9 s^3 floating-point operations, all on 16-bit numbers, and 31 n^3 on a square matrix
+of side n; `torch.optim.Muon` does 20 s^2 r + 10 s^3. At 790 TFLOP/s ours are 22 ms for n = 8192, and 24 ms
+for four of 4096 x 4096 and two of 11008 x 4096.
 """
 
 import torch
@@ -19,15 +19,16 @@ from colangevin.step.fused.uploads import Uploads
 
 __all__ = ["LargeFrame", "is_large"]
 
-# Shorter side from which on cuBLAS multiplies faster than the kernels of small matrices.
-_LARGE = 2048
+# Shorter side from which on this takes less time than the kernels of small matrices, which are launched once
+# for all. On an H200 four of side 2048 take 5.6 ms this way, 3.1 ms of it on the device, and 5.2 ms that way.
+_LARGE = 3072
 # Quasi-Newton iterations, all of which are made; of a square matrix fewer do, since M commutes with A. A step
-# with a|P| below 0.8 is then near enough to be corrected; a longer one is left to the kernels of small matrices,
-# whose iterations end when it is.
+# with a|P| below 0.8 is then near enough to be corrected; a longer one is left to the kernels of small
+# matrices, whose iterations end when it is.
 _ITERATIONS, _ITERATIONS_OF_SQUARES = 3, 2
 # Products that the matrix units sum before float32 does. They truncate: the diagonal of X X^T, a sum of
 # squares, came out smaller by 3e-5 at r = 4096 in one sum, by 3e-6 in sums of 512.
-_RUN = 512
+_RUN = 256
 _TOP = torch.bfloat16  # has the range of float32
 _FINE = torch.float16
 
@@ -67,9 +68,13 @@ class LargeFrame:
         self._mean = over(uppers, large_squares.large_mean)
         self._finish = over(bands, large_bands.large_finish)
         s, r = matrix.padded
-        constants = gram_constants(1, s, r)
-        self._outer = Launch(symmetric_product, **constants, ADD=False)
-        self._scales = upload([1.0, 0.0], torch.float32)
+        self._outer = Launch(symmetric_product, **gram_constants(1, s, r), ADD=False)
+        self._of_outer = upload([1.0, 0.0, 0.0], torch.float32)
+        # C = 3 E^2/8 - E/2, of (I + E)^(-1/2) - I
+        self._expansion = Launch(symmetric_product, **gram_constants(1, s, s), ADD=True)
+        unit, error_unit = large_squares.C_UNIT.value, large_squares.E_UNIT.value
+        scales = [0.375 * unit / error_unit**2, -0.5 * unit / error_unit, 0.0]
+        self._of_expansion = upload(scales, torch.float32)
 
     def _over(self, tiling: Tiling, function: object, **constants: object) -> list[tuple[Launch, Tensor]]:
         """The launch with a program for each tile."""
@@ -105,7 +110,7 @@ class LargeFrame:
         run(table, [(self._split, (X_high, X_low, X_top, P_top))])
         K, G, E, M, product = parts(5, s, torch.float32)
         multiply(X_top, P_top.mT, K)
-        self._outer(P_top, P_top, G, self._scales)
+        self._outer(P_top, P_top, G, self._of_outer)
         M_top, N_top = parts(2, s, _TOP)
         run(table, [(self._halves, (K, M_top, N_top))])
         multiply(M_top, N_top, product)
@@ -121,11 +126,14 @@ class LargeFrame:
         multiply(U, X_high, P, add=True)
         landed, P_parts = parts(2, r, _FINE), [X_top, P_top]
         run(table, [(self._land, (diagonal, rates, P, *landed, *P_parts))])
-        sizes = torch.zeros(2, 4, device=self._device)  # of E in two ways; each begins at 16 bytes
-        run(table, [(self._examine, (*landed, U, diagonal, *sizes))])
+        squares = torch.zeros(s, device=self._device)
+        (E_top,) = parts(1, s, _FINE)
+        run(table, [(self._examine, (*landed, E_top, squares))])
+        largest = squares.amax()  # NaN if there is one
+        self._expansion(E_top, E_top, U, self._of_expansion)
         multiply(U, landed[0], X)
         X_parts = [each.view(_TOP) for each in (X_high, X_low)]
-        run(table, [(self._correct, (*landed, diagonal, X, *X_parts))])
+        run(table, [(self._correct, (*landed, X, *X_parts))])
         multiply(X_parts[1], P_parts[0].mT, K)
         multiply(X_parts[0], P_parts[1].mT, K, add=True)
         multiply(X_parts[0], P_parts[0].mT, K, add=True)
@@ -134,9 +142,8 @@ class LargeFrame:
         multiply(N_top, X_parts[0], TX)
         multiply(M_top, X_parts[1], TX, add=True)
         multiply(M_top, X_parts[0], TX, add=True)
-        run(table, [(self._finish, (X, P, TX, diagonal, *sizes))])
-        near: Tensor = sizes[0, 0] <= large_bands.ENOUGH.value
-        near &= sizes[1, 0] <= large_bands.SPREAD.value
+        run(table, [(self._finish, (X, P, TX, diagonal, largest))])
+        near: Tensor = largest <= large_bands.ENOUGH.value
         return near
 
 

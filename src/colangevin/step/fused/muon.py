@@ -1,4 +1,4 @@
-"""Muon of matrices of one shape, free or on spheres: they are orthogonalised together."""
+"""Muon of free matrices and of matrices on spheres: those of one shape are orthogonalised together."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ _SLICES = 1024  # whose lengths a program reads at a time
 
 
 class Stacked(Fused):
-    """What Muon's movers share: parameters of one shape and one kind of step, and the numbers of each."""
+    """What Muon's movers share: parameters with one kind of step, and the numbers of each."""
 
     def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
         if dynamics is not self._dynamics:
@@ -47,11 +47,6 @@ class Stacked(Fused):
         assert isinstance(self.muons[0], Muon)  # eligible.py lets no other through
         return self.muons[0]
 
-    @property
-    def matrix_shape(self) -> tuple[int, int, int]:
-        """Of all matrices, one after the other."""
-        return sum(entry.copies for entry in self.entries), *self.entries[0].manifold.matrix_shape
-
     def advance(self) -> None:
         stored = [entry for entry in self.entries if "position" in entry.state]
         positions = [entry.state["position"] for entry in stored]
@@ -67,9 +62,8 @@ class Stacked(Fused):
         """A row for each matrix; made once while all numbers are floats."""
         if self._reals is not None:
             return self._reals
-        scale = self.muon.scale(self.entries[0].manifold)
         rows = [
-            (MuonReals(muon.lr, muon.weight_decay, muon.momentum, scale), entry.copies)
+            (MuonReals(muon.lr, muon.weight_decay, muon.momentum, muon.scale(entry.manifold)), entry.copies)
             for muon, entry in zip(self.muons, self.entries, strict=True)
             if isinstance(muon, Muon)
         ]
@@ -100,7 +94,7 @@ class Stacked(Fused):
             The rows.
         """
         rows: list[MuonRow] = []
-        slices = 0 if radii is None else radii.numel() // self.matrix_shape[0]
+        slices = 0 if radii is None else radii.numel() // sum(entry.copies for entry in self.entries)
         for flag, entry in enumerate(self.entries):
             for copy in range(entry.copies):
                 first = copy * entry.size
@@ -117,7 +111,12 @@ class Stacked(Fused):
 
 
 class MuonMover(Stacked):
-    """Free matrices, or matrices whose rows, or which as a whole, have fixed norms."""
+    """Free matrices, or matrices whose rows, or which as a whole, have fixed norms; all of one shape."""
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """Of the stack of all matrices."""
+        return sum(entry.copies for entry in self.entries), *self.entries[0].manifold.matrix_shape
 
     def tabulate(self, pattern: Pattern) -> None:
         first, (count, _, _) = self.entries[0], self.matrix_shape
@@ -146,6 +145,7 @@ class MuonMover(Stacked):
             SPHERE=self._sphere,
             NESTEROV=self.muon.nesterov,
             STAY=True,
+            first=0,
             CHUNKS=padded,
             **gradient,
             **sizes,

@@ -42,11 +42,12 @@ class Orthogonaliser:
         self._tall = rows > columns
         s, r = sorted((rows, columns))
         self._halved = s >= _WORTH_HALVING
-        if self._halved:
-            _, b, c = iteration.coefficients
-            self._scales = upload([1.0, 0.0], torch.float32), upload([c, b], torch.float32)
-            self._gram = Launch(symmetric_product, **gram_constants(count, s, r), ADD=False)
-            self._powers = Launch(symmetric_product, **gram_constants(count, s, s), ADD=True)
+        a, b, c = iteration.coefficients
+        self._of_gram = upload([1.0, 0.0, 0.0], torch.float32)
+        self._gram = Launch(symmetric_product, **gram_constants(count, s, r), ADD=False)
+        # with a I in the powers the last product adds nothing: torch would copy an addend to the result first
+        self._of_powers = upload([c, b, a], torch.float32)
+        self._powers = Launch(symmetric_product, **gram_constants(count, s, s), ADD=True)
 
     def __call__(self, stack: Tensor) -> Tensor:
         """The matrices, orthogonalised.
@@ -57,17 +58,18 @@ class Orthogonaliser:
         Returns:
             A stack of the same shape and dtype, contiguous.
         """
-        a, b, c = self._iteration.coefficients
         norms = torch.linalg.vector_norm(stack, dim=(1, 2), keepdim=True)
-        # tall matrices are turned: cuBLAS takes up to twice as long with the small factor on the right
-        X: Tensor = (stack.mT.contiguous() if self._tall else stack) / norms.clamp(min=self._iteration.eps)
-        for _ in range(self._iteration.steps):
-            if self._halved:
-                gram, powers = X.new_empty(2, *X.shape[:2], X.shape[1])
-                self._gram(X, X, gram, self._scales[0])
-                self._powers(gram, gram, powers, self._scales[1])
+        X = stack / norms.clamp(min=self._iteration.eps)
+        # of a tall matrix the steps move the transpose: the first and the last product turn it on the way
+        X = X.mT if self._tall else X
+        gram, powers = stack.new_empty(2, *X.shape[:2], X.shape[1])
+        last = self._iteration.steps - 1
+        for step in range(self._iteration.steps):
+            if self._halved and X.is_contiguous():
+                self._gram(X, X, gram, self._of_gram)
             else:
-                gram = torch.bmm(X, X.mT)
-                powers = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-            X = torch.baddbmm(X, powers, X, beta=a)
-        return X.mT.contiguous() if self._tall else X
+                torch.bmm(X, X.mT, out=gram)
+            self._powers(gram, gram, powers, self._of_powers)
+            X = torch.bmm(X.mT, powers).mT if self._tall and step == last else torch.bmm(powers, X)
+        orthogonal: Tensor = X.mT if self._tall else X
+        return orthogonal
