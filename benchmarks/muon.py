@@ -56,7 +56,7 @@ def _batched(weights: list[Tensor], size: float) -> Run:
 def _constrained(method: str, constraint: cl.Constraint, words: int) -> Contender:
     def build(weights: list[Tensor], size: float) -> Run:
         for weight in weights:
-            if constraint not in (cl.Free(), cl.Sphere()):
+            if isinstance(constraint, cl.Orthogonal):  # spheres keep the norms that weights have
                 constraint.init_(weight)
         # norms that are kept differ from weight to weight, so that each has a group of its own
         groups = [{"params": [weight], "constraint": constraint} for weight in weights]

@@ -19,9 +19,8 @@ ENOUGH = tl.constexpr(2e-5)
 def large_split(
     table,
     tiles,  # of s x r matrices
-    X_high,  # s x r workspaces: X in two parts
-    X_low,
-    X_top,  # and X and P in one of the range of float32
+    X_fine,  # s x r workspaces: X as float16
+    X_top,  # and X and P in the range of float32
     P_top,
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
@@ -31,7 +30,7 @@ def large_split(
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
-    store_split(band(X_high, row), band(X_low, row), i, k, X * X_UNIT)
+    tl.store(at(band(X_fine, row), i, k), (X * X_UNIT).to(X_fine.dtype.element_ty))
     tl.store(at(band(X_top, row), i, k), X.to(X_top.dtype.element_ty))
     here, inside = momentum_at(row, i, k, LAYOUT)
     P = tl.load(here, mask=inside, other=0.0)
@@ -72,20 +71,22 @@ def large_land(
 def large_correct(
     table,
     tiles,  # of s x r matrices
-    landed_high,
+    landed_high,  # X'; becomes X''
     landed_low,
     product,  # C X'; becomes X''
-    X_high,  # s x r workspaces: X''
+    X_high,  # s x r workspaces: X'' in the range of float32
     X_low,
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
 ):
     """X'' = X' + C X'."""
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
-    X = joined(band(landed_high, row), band(landed_low, row), i, k) / X_UNIT
+    high, low = band(landed_high, row), band(landed_low, row)
+    X = joined(high, low, i, k) / X_UNIT
     there = at(band(product, row), i, k)
     X += tl.load(there) / (C_UNIT * X_UNIT)
     store_split(band(X_high, row), band(X_low, row), i, k, X)
+    store_split(high, low, i, k, X * X_UNIT)
     tl.store(there, X)
 
 
@@ -97,6 +98,7 @@ def large_finish(
     P_at,  # its momentum
     product,  # T X'' without the diagonal of T
     T_diagonal,
+    T_unit,  # float32 (1,): what T is multiplied by
     largest,  # float32 (1,): largest sum of squares of a row of E
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
@@ -107,7 +109,8 @@ def large_finish(
     if tl.load(largest) <= ENOUGH:
         X = tl.load(at(band(corrected, row), i, k))
         P = tl.load(at(band(P_at, row), i, k))
-        P -= tl.load(at(band(product, row), i, k)) + tl.load(T_diagonal + i)[:, None] * X
+        P -= tl.load(at(band(product, row), i, k)) / (tl.load(T_unit) * X_UNIT)
+        P -= tl.load(T_diagonal + i)[:, None] * X
         here, inside = configuration_at(row, i, k, LAYOUT)
         tl.store(here, X, mask=inside)
         here, inside = momentum_at(row, i, k, LAYOUT)

@@ -12,7 +12,7 @@ import triton.language as tl
 from colangevin.kernels.orthogonal.drift import drift_of
 from colangevin.kernels.orthogonal.landing import X_UNIT
 from colangevin.kernels.orthogonal.multiply import split_dot
-from colangevin.kernels.orthogonal.symmetric import as_above, store_mirrored, store_split_mirrored
+from colangevin.kernels.orthogonal.symmetric import as_above, store_mirrored
 from colangevin.kernels.orthogonal.tiles import at, band, identity_tile, locate_own, square
 
 __all__ = [
@@ -177,8 +177,8 @@ def large_mean(
     table,
     tiles,  # on and above the diagonal
     inner,  # K of X'' and the momentum that arrives there
-    T_high,  # s x s workspaces: its symmetric part
-    T_low,
+    T_unit,  # float32 (1,): what T is multiplied by before it is stored as float16
+    T_top,  # s x s workspace of 16 bits: its symmetric part
     T_diagonal,  # float32 (s,)
     BLOCK: tl.constexpr,
 ):
@@ -186,4 +186,5 @@ def large_mean(
     _, row, _, i, j = locate_own(table, tiles, BLOCK, BLOCK)
     K, mirrored = _with_mirror(square(inner, row), i, j)
     T = _store_apart(T_diagonal, i, j, 0.5 * (K + mirrored))
-    store_split_mirrored(square(T_high, row), square(T_low, row), i, j, T, T)
+    top = (T * tl.load(T_unit)).to(T_top.dtype.element_ty)
+    store_mirrored(square(T_top, row), i, j, top, top)
