@@ -63,7 +63,7 @@ class Stacked(Fused):
         if self._reals is not None:
             return self._reals
         rows = [
-            (MuonReals(muon.lr, muon.weight_decay, muon.momentum, muon.scale(entry.manifold)), entry.copies)
+            (_reals(muon, entry), entry.copies)
             for muon, entry in zip(self.muons, self.entries, strict=True)
             if isinstance(muon, Muon)
         ]
@@ -180,3 +180,9 @@ class MuonMover(Stacked):
             self._after(self.table, grads, stack, sums)
             self._mean(sums, means)
         self._turn(self.table, rates, sums, means, stack)
+
+
+def _reals(muon: Muon, entry: Entry) -> MuonReals:
+    """The numbers of a parameter's step."""
+    scale = muon.scale(entry.manifold)
+    return MuonReals(lr=muon.lr, weight_decay=muon.weight_decay, momentum=muon.momentum, scale=scale)

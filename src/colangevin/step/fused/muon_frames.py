@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from colangevin.dynamics import newton_schulz
-from colangevin.kernels.columns import RateRow
+from colangevin.kernels.columns import MuonReals, RateRow
 from colangevin.kernels.muon import average
 from colangevin.step.entry import Entry
 from colangevin.step.fused.frame_set import FrameSet
@@ -110,7 +110,7 @@ class MuonFramesMover(Stacked):
     def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         # of an orthogonality step's numbers it has the drift alone, which is lr
         drifts = torch.zeros(len(rates), len(RateRow._fields), device=self.device)
-        drifts[:, RateRow._fields.index("drift")] = rates[:, 0]
+        drifts[:, RateRow._fields.index("drift")] = rates[:, MuonReals._fields.index("lr")]
         for shape in self._shapes:
             shape.average(self.table, grads, rates, self.flags.table, shape.ahead, self.flags.table)
         self._both.tangent(drifts.repeat(2, 1))
