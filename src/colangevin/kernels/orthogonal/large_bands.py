@@ -7,34 +7,49 @@ from colangevin.kernels.orthogonal.drift import drift_of, inverse
 from colangevin.kernels.orthogonal.landing import X_UNIT
 from colangevin.kernels.orthogonal.large_squares import C_UNIT, U_UNIT
 from colangevin.kernels.orthogonal.parts import joined, store_split
+from colangevin.kernels.orthogonal.residuals import largest_entry
 from colangevin.kernels.orthogonal.tiles import at, band, configuration_at, locate_own, momentum_at
 
-__all__ = ["ENOUGH", "large_correct", "large_finish", "large_land", "large_split"]
+__all__ = ["ENOUGH", "large_correct", "large_extent", "large_finish", "large_land", "large_split"]
 
 # Largest sum of squares of a row of E = X' X'^T - I with which a landing is taken. The correction leaves E^3.
 ENOUGH = tl.constexpr(2e-5)
 
 
 @triton.jit
-def large_split(
+def large_extent(
     table,
     tiles,  # of s x r matrices
-    X_fine,  # s x r workspaces: X as float16
-    X_top,  # and X and P in the range of float32
-    P_top,
+    extent,  # float32 (1,)
     LAYOUT: tl.constexpr,
     TALL: tl.constexpr,
     WIDE: tl.constexpr,
 ):
-    """X and P in parts of 16 bits."""
+    """The largest entry of P."""
+    _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
+    here, inside = momentum_at(row, i, k, LAYOUT)
+    tl.atomic_max(extent, largest_entry(tl.load(here, mask=inside, other=0.0)))
+
+
+@triton.jit
+def large_split(
+    table,
+    tiles,  # of s x r matrices
+    P_unit,  # float32 (1,): what P is multiplied by before it is stored as float16
+    X_fine,  # s x r workspaces of 16 bits
+    P_fine,
+    LAYOUT: tl.constexpr,
+    TALL: tl.constexpr,
+    WIDE: tl.constexpr,
+):
+    """X and P as float16."""
     _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
     here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
     tl.store(at(band(X_fine, row), i, k), (X * X_UNIT).to(X_fine.dtype.element_ty))
-    tl.store(at(band(X_top, row), i, k), X.to(X_top.dtype.element_ty))
     here, inside = momentum_at(row, i, k, LAYOUT)
     P = tl.load(here, mask=inside, other=0.0)
-    tl.store(at(band(P_top, row), i, k), P.to(P_top.dtype.element_ty))
+    tl.store(at(band(P_fine, row), i, k), (P * tl.load(P_unit)).to(P_fine.dtype.element_ty))
 
 
 @triton.jit

@@ -27,7 +27,7 @@ __all__ = [
     "large_normal",
 ]
 
-# what U, E and C are multiplied by before they are stored as float16
+# what M, N and U, E, and C are multiplied by before they are stored as float16
 U_UNIT = tl.constexpr(256.0)
 E_UNIT = tl.constexpr(16384.0)
 C_UNIT = tl.constexpr(65536.0)
@@ -44,6 +44,8 @@ def _store_iterate(M_at, M_top, N_top, row, i, j, M, A):
     """Write M, its 16-bit part and that of N = M/2 - A, where A is skew."""
     part: tl.constexpr = M_top.dtype.element_ty
     store_mirrored(M_at, i, j, M, M)
+    M *= U_UNIT
+    A *= U_UNIT
     store_mirrored(square(M_top, row), i, j, M.to(part), M.to(part))
     store_mirrored(square(N_top, row), i, j, (0.5 * M - A).to(part), (0.5 * M + A).to(part))
 
@@ -118,7 +120,7 @@ def large_iterate(
     a = drift_of(rates, matrix, False)
     K, mirrored = _with_mirror(square(inner, row), i, j)
     MN, MN_mirrored = _with_mirror(square(product, row), i, j)
-    M = 0.5 * (tl.load(at(square(error, row), i, j)) + (MN + MN_mirrored))
+    M = 0.5 * (tl.load(at(square(error, row), i, j)) + (MN + MN_mirrored) / (U_UNIT * U_UNIT))
     _store_iterate(square(M_at, row), M_top, N_top, row, i, j, M, 0.5 * a * (K - mirrored))
 
 

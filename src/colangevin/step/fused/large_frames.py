@@ -10,6 +10,7 @@ from torch import Tensor
 
 from colangevin.constraints import solves
 from colangevin.kernels.orthogonal import large_bands, large_squares
+from colangevin.kernels.orthogonal.landing import X_UNIT
 from colangevin.kernels.symmetric_product import symmetric_product
 from colangevin.step.fused.launch import Launch, run
 from colangevin.step.fused.matrices import Matrices
@@ -29,8 +30,8 @@ _ITERATIONS, _ITERATIONS_OF_SQUARES = 3, 2
 # Products that the matrix units sum before float32 does. They truncate: the diagonal of X X^T, a sum of
 # squares, came out smaller by 3e-5 at r = 4096 in one sum, by 3e-6 in sums of 512.
 _RUN = 256
-# The largest entry of the momentum in the unit of T, whose own entries are at most sqrt(r) times as large.
-_T_LARGEST = 64.0
+# The largest entry of P in the unit of its float16. Those of K and T are at most sqrt(r) times as large.
+_LARGEST = 64.0
 _TOP = torch.bfloat16  # has the range of float32
 _FINE = torch.float16
 
@@ -57,6 +58,7 @@ class LargeFrame:
         #: takes what is too far for this
         self._small = Matrices([matrix], upload, overdamped=False, varies=False)
         over = self._over
+        self._extent = over(bands, large_bands.large_extent)
         self._split = over(bands, large_bands.large_split)
         self._halves = over(uppers, large_squares.large_halves)
         self._gram = over(uppers, large_squares.large_gram)
@@ -107,25 +109,27 @@ class LargeFrame:
         def parts(count: int, columns: int, dtype: torch.dtype) -> list[Tensor]:
             return list(torch.empty(count, s, columns, dtype=dtype, device=self._device))
 
-        (X_fine,) = parts(1, r, _FINE)
-        X_top, P_top = parts(2, r, _TOP)
-        run(table, [(self._split, (X_fine, X_top, P_top))])
+        extent = torch.zeros(1, device=self._device)
+        run(table, [(self._extent, (extent,))])
+        unit = _LARGEST / extent.clamp(min=torch.finfo(extent.dtype).tiny * _LARGEST)
+        slow = rates / unit  # the drift of P in this unit
+        X_fine, P_fine = parts(2, r, _FINE)
+        run(table, [(self._split, (unit, X_fine, P_fine))])
         K, G, E, M, product = parts(5, s, torch.float32)
-        multiply(X_top, P_top.mT, K)
-        self._outer(P_top, P_top, G, self._of_outer)
-        M_top, N_top = parts(2, s, _TOP)
+        multiply(X_fine, P_fine.mT, K, scale=1 / X_UNIT.value)
+        self._outer(P_fine, P_fine, G, self._of_outer)
+        M_top, N_top, U, E_top = parts(4, s, _FINE)
         run(table, [(self._halves, (K, M_top, N_top))])
         multiply(M_top, N_top, product)
-        run(table, [(self._gram, (K, G, product, rates, E, M, M_top, N_top))])
+        run(table, [(self._gram, (K, G, product, slow, E, M, M_top, N_top))])
         for _ in range(self._iterations):
             multiply(M_top, N_top, product)
-            run(table, [(self._iterate, (K, E, product, rates, M, M_top, N_top))])
+            run(table, [(self._iterate, (K, E, product, slow, M, M_top, N_top))])
         diagonal = torch.empty(s, device=self._device)
-        U, E_top = parts(2, s, _FINE)
-        run(table, [(self._normal, (K, M, rates, U, diagonal))])
+        run(table, [(self._normal, (K, M, slow, U, diagonal))])
         P, X = parts(2, r, torch.float32)
         multiply(U, X_fine, P)
-        landed, X_parts, P_parts = parts(2, r, _FINE), parts(2, r, _TOP), (X_top, P_top)
+        landed, X_parts, P_parts = parts(2, r, _FINE), parts(2, r, _TOP), parts(2, r, _TOP)
         run(table, [(self._land, (diagonal, rates, P, *landed, *P_parts))])
         squares = torch.zeros(s, device=self._device)
         run(table, [(self._examine, (*landed, E_top, squares))])
@@ -137,9 +141,6 @@ class LargeFrame:
         multiply(X_parts[1], P_parts[0].mT, K)
         multiply(X_parts[0], P_parts[1].mT, K, add=True)
         multiply(X_parts[0], P_parts[0].mT, K, add=True)
-        unit = _T_LARGEST / torch.linalg.vector_norm(P, torch.inf).clamp(
-            min=torch.finfo(P.dtype).tiny * _T_LARGEST
-        )
         run(table, [(self._mean, (K, unit, T, diagonal))])
         TX = torch.empty_like(P)
         multiply(T, landed[1], TX)
@@ -149,22 +150,18 @@ class LargeFrame:
         return near
 
 
-def multiply(left: Tensor, right: Tensor, out: Tensor, *, add: bool = False) -> None:
+def multiply(left: Tensor, right: Tensor, out: Tensor, *, scale: float = 1.0, add: bool = False) -> None:
     """A product of matrices of 16-bit numbers in float32.
 
     Args:
         left: a factor.
         right: the other.
         out: where it goes.
+        scale: what the product is multiplied by.
         add: whether it is added to what is there.
     """
-    if not left.is_cuda:  # where torch has no such product
-        out.copy_(
-            torch.addmm(out, left.float(), right.float(), beta=float(add))
-            if add
-            else left.float() @ right.float()
-        )
-    elif add:
-        torch.ops.aten.addmm.dtype_out(out, left, right, torch.float32, out=out)
-    else:
-        torch.ops.aten.mm.dtype_out(left, right, torch.float32, out=out)
+    beta = float(add)
+    if left.is_cuda:
+        torch.ops.aten.addmm.dtype_out(out, left, right, torch.float32, beta=beta, alpha=scale, out=out)
+    else:  # where torch has no such product
+        torch.addmm(out, left.float(), right.float(), beta=beta, alpha=scale, out=out)
