@@ -59,7 +59,8 @@ def _constrained(method: str, constraint: cl.Constraint, words: int) -> Contende
             if isinstance(constraint, cl.Orthogonal):  # spheres keep the norms that weights have
                 constraint.init_(weight)
         # norms that are kept differ from weight to weight, so that each has a group of its own
-        groups = [{"params": [weight], "constraint": constraint} for weight in weights]
+        members = [[weight] for weight in weights] if isinstance(constraint, cl.Sphere) else [weights]
+        groups = [{"params": each, "constraint": constraint} for each in members]
         optimizer = cl.ConstrainedMuon(groups, _LR, MOMENTUM)
 
         def error() -> float:

@@ -169,7 +169,7 @@ def large_examine(
             part = tl.zeros((BLOCK, BLOCK), tl.float32)
     E = as_above(i, j, (total + part) / (X_UNIT * X_UNIT) - identity_tile(i, j, s))
     tl.atomic_add(squares + i, tl.sum(E * E, 1))
-    tl.atomic_add(squares + j, tl.sum(E * E, 0), mask=j >= tl.max(i, 0))  # not again on the diagonal
+    tl.atomic_add(squares + j, tl.sum(E * E, 0), mask=j > tl.max(i, 0))  # not again on the diagonal
     top = (E * E_UNIT).to(error.dtype.element_ty)
     store_mirrored(square(error, row), i, j, top, top)
 
