@@ -17,6 +17,7 @@ from benchmarks.imports import NAME as IMPORTS
 from benchmarks.imports import measure_imports
 from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
+from benchmarks.muon import BATCHED, CONSTRAINED
 from benchmarks.noise import NORMALS, RANDN
 from benchmarks.ours_on_layers import GENERAL_ENTRIES, GENERAL_ROWS, GENERAL_WEIGHT, PLANES_AND_SQUARES
 from benchmarks.parametrizations import GEOTORCH, TORCH
@@ -95,6 +96,9 @@ def _cuda_sections(seconds: float) -> list[Section]:
         Section(workloads.MLP, _ELEMENTWISE, short, 3),
         Section(workloads.RESNET34, _ORTHOGONAL, long, 3),
         Section(workloads.RESNET34_LARGE_STEPS, (SGD_FUSED, ours.ORTHOGONAL, *_STIEFEL), long, 3),
+        Section(workloads.DECODER, (SGD_FUSED, BATCHED, MUON, *CONSTRAINED), short, 3),
+        Section(workloads.LARGE_MATRICES, (SGD_FUSED, ours.ORTHOGONAL, MUON), short, 1),
+        Section(workloads.LARGE_SQUARE, (SGD_FUSED, ours.ORTHOGONAL, MUON), short, 1),
         *_growth(
             (10**6, 10**7, 10**8, 10**9),
             (64, 128, 256, 512, 1024, 2048, 4096),
@@ -131,6 +135,9 @@ def _quick_sections() -> list[Section]:
             ),
             budget,
             1,
+        ),
+        Section(
+            Workload("small matrices", ((8, 6), (6, 8))), (SGD_FOREACH, BATCHED, *CONSTRAINED), budget, 1
         ),
         Section(kernels, (*_ORTHOGONAL, *TORCH, *GEOTORCH), budget, 1),
         *_growth((100, 1000), (4, 8), (1, 3), SGD_FOREACH, _ORTHOGONAL, budget),

@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 __all__ = [
+    "DECODER",
     "GENERAL_LAYER",
     "GENERAL_SQUARE",
     "GPT2_SMALL",
+    "LARGE_MATRICES",
+    "LARGE_SQUARE",
     "LAYER",
     "MLP",
     "PERCEPTRON",
@@ -109,6 +112,16 @@ RESNET34_LARGE_STEPS = Workload(
 RESNET34_PARAMETRIZED = Workload(
     "ResNet-34 kernels, parametrized", _RESNET34_KERNELS, orthonormal=True, drift=_DRIFT
 )
+#: 48 matrices, 25.2 M weights: q, k, v and the output of attention, and both layers of a perceptron, 8 times
+DECODER = Workload("decoder of 8 layers of 512", (*((512, 512),) * 4, (2048, 512), (512, 2048)) * 8)
+#: of the sizes that a model of 7 billion weights has
+LARGE_MATRICES = Workload(
+    "4 matrices of 4096 × 4096, 2 of 11008 × 4096",
+    (*((4096, 4096),) * 4, *((11008, 4096),) * 2),
+    orthonormal=True,
+    drift=_DRIFT,
+)
+LARGE_SQUARE = Workload("8192 × 8192", ((8192, 8192),), orthonormal=True, drift=_DRIFT)
 RESNET34_STAGE1 = Workload(
     "ResNet-34 stage 1 kernels", _RESNET34_KERNELS[1:7], orthonormal=True, drift=_DRIFT
 )

@@ -8,7 +8,16 @@ import torch
 
 pytest.importorskip("triton")
 
-from colangevin.step.fused import eligible, frame_launches, lines, matrices, spheres, tilings
+from colangevin.step.fused import (
+    eligible,
+    frame_launches,
+    lines,
+    matrices,
+    muon,
+    orthogonalise,
+    spheres,
+    tilings,
+)
 
 
 @pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -27,6 +36,10 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(frame_launches, "_LONG", 16)
     monkeypatch.setattr(frame_launches, "_SHORT", 16)
     monkeypatch.setattr(frame_launches, "_NEWTON_SCHULZ", 12)
+    monkeypatch.setattr(muon, "_CHUNK", 64)
+    monkeypatch.setattr(orthogonalise, "_BLOCK", 16)
+    monkeypatch.setattr(orthogonalise, "_DEPTH", 16)
+    monkeypatch.setattr(orthogonalise, "_WORTH_HALVING", 9)
     # the interpreter cannot multiply bfloat16, and where that holds a number float16 may overflow
     monkeypatch.setattr(matrices, "_PART", torch.float16)
     with np.errstate(over="ignore", invalid="ignore"):

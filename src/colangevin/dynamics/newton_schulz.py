@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["NewtonSchulz"]
+__all__ = ["PRECISION", "NewtonSchulz"]
+
+#: of the iteration, as in `torch.optim.Muon`
+PRECISION = torch.bfloat16
 
 _LARGEST = 1e15  # entries whose squares and their sum are in the range of bfloat16
 
@@ -44,7 +47,7 @@ class NewtonSchulz:
         tall = matrix.shape[0] > matrix.shape[1]
         if matrix.dtype == torch.float64:  # whose range is larger than that of bfloat16
             matrix = matrix / (matrix.abs().max() / _LARGEST).clamp(min=1)
-        X = matrix.to(torch.bfloat16)
+        X = matrix.to(PRECISION)
         X = X.T if tall else X
         X = X / X.norm().clamp(min=self.eps)
         for _ in range(self.steps):

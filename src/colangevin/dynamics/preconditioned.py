@@ -172,10 +172,15 @@ class Muon(Preconditioned):
         m = manifold.tangent(q, moments["momentum"].lerp(g, 1 - self.momentum))
         ahead = g.lerp(m, self.momentum) if self.nesterov else m
         d = manifold.steepest(q, ahead, self.orthogonalised)
-        q = self.move(manifold, q, d, self._scale(manifold))
+        q = self.move(manifold, q, d, self.scale(manifold))
         return q, {"momentum": _carried(manifold, q, m)}
 
-    def _scale(self, manifold: Manifold) -> float:
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What is no number of a step: matrices that one call moves share it."""
+        return self.nesterov, self.orthogonalised, self.adjust
+
+    def scale(self, manifold: Manifold) -> float:
         """What lr is multiplied by for a weight of this shape; 1 where lr is an angle."""
         if manifold.turns:
             return 1.0

@@ -17,6 +17,8 @@ __all__ = [
     "LineReals",
     "LineRow",
     "MatrixRow",
+    "MuonReals",
+    "MuonRow",
     "RateRow",
     "SphereRow",
     "TileRow",
@@ -77,6 +79,25 @@ class MatrixRow(NamedTuple):
     r: int
     padded_s: int  # s and r rounded up to whole tiles
     padded_r: int
+
+
+class MuonRow(NamedTuple):
+    """One matrix that Muon moves, as int64."""
+
+    weight: int  # address
+    momentum: int  # address
+    position: int  # address, 0 where the weight itself is the position
+    radii: int  # address of a radius for each slice, 0 without any
+    flag: int  # index of the flag for a gradient that is not finite
+
+
+class MuonReals(NamedTuple):
+    """The numbers of Muon's step of a matrix, as float32; on the host some may still be tensors."""
+
+    lr: Any
+    weight_decay: Any
+    momentum: float  # beta
+    scale: float  # of lr, by the matrix's shape
 
 
 class TileRow(NamedTuple):

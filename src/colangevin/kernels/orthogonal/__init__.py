@@ -27,6 +27,9 @@ and low. Of the four products of two such sums the one of both low parts is left
 whole. No entry of X' is larger than 1: times a constant it is the sum of two float16, which is as good as
 float32. What multiplies X' is stored in the same way.
 
+Large matrices take the same five parts with other products: see ``large_squares``, ``large_bands`` and
+:mod:`colangevin.step.fused.large_frames`.
+
 Every kernel takes the table of matrices and a table of the tiles that its programs work on. Matrices between
 two kernels are in workspaces, which are padded with zeros to whole tiles, so that tiles there need no mask.
 """

@@ -43,6 +43,8 @@ def arrival(
     U + a Z K^T is a difference of large numbers.
     """
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     a = drift_of(rates, matrix, VARIES)
     Uh, Ul, S_at = square(U_high, row), square(U_low, row), square(symmetric, row)
     if tl.load(size + matrix) <= ENOUGH:

@@ -42,6 +42,8 @@ def examine(
 ):
     """E, and how large it is."""
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     high, low = band(landed_high, row), band(landed_low, row)
     E = identity_tile(i, j, s) * (-X_UNIT * X_UNIT)
     for start in range(0, high[1], DEPTH):
@@ -82,6 +84,8 @@ def correction(
     E is small: as a factor its high part is enough, and so is the high part of C in ``correct``.
     """
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     E_at, L_at = square(error_high, row), square(slant, row)
     EE = tl.zeros((BLOCK, BLOCK), tl.float32)
     above = tl.zeros((BLOCK, BLOCK), tl.float32)  # EL at (i, j)
@@ -129,7 +133,9 @@ def correct(
     DEPTH: tl.constexpr,
 ):
     """X <- X' + C X' and P <- P - T X'; where E is too large for that, X stays and P becomes 0."""
-    matrix, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
+    matrix, row, s, i, k = locate_own(table, tiles, TALL, WIDE)
+    if s == 0:  # a matrix that stays where it is
+        return
     Ch, Th, Tl = square(C_high, row), square(T_high, row), square(T_low, row)
     Xh, Xl = band(landed_high, row), band(landed_low, row)
     CX = tl.zeros((TALL, WIDE), tl.float32)

@@ -37,7 +37,9 @@ def split(
     WIDE: tl.constexpr,
 ):
     """X and P in two parts; the overdamped step has X_bar - X for P."""
-    _, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
+    _, row, s, i, k = locate_own(table, tiles, TALL, WIDE)
+    if s == 0:  # a matrix that stays where it is
+        return
     here, inside = configuration_at(row, i, k, LAYOUT)
     X = tl.load(here, mask=inside, other=0.0)
     store_split(band(X_high, row), band(X_low, row), i, k, X)
@@ -64,7 +66,9 @@ def products(
     DEPTH: tl.constexpr,
 ):
     """K = X P^T and G = P P^T."""
-    _, row, _, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    _, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     K, G = square(inner, row), square(outer, row)
     twice = own_place_down(tiles) * BLOCK >= K[1]  # a tile of G, whose left factor is P too
     i -= tl.where(twice, K[1], 0)
@@ -105,6 +109,8 @@ def halves(
 ):
     """S and A, the symmetric and the skew part of K, and B: I + a A, or I + K in the overdamped step."""
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     K_at = square(inner, row)
     K, K_mirrored = tl.load(at(K_at, i, j)), tl.trans(tl.load(at(K_at, j, i)))
     S, A = 0.5 * (K + K_mirrored), 0.5 * (K - K_mirrored)

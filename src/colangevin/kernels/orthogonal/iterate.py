@@ -52,11 +52,12 @@ def iterate(
     DEPTH: tl.constexpr,
 ):
     """M <- M + residual/2 in one tile; the residual is E + MN + (MN)^T. Arguments as in ``quasi_newton``."""
-    matrix, row, _, i, j = locate(table, tiles, tile, BLOCK, BLOCK)
+    matrix, row, s, i, j = locate(table, tiles, tile, BLOCK, BLOCK)
     earlier, before = tl.load(size_earlier + matrix), tl.load(size_before + matrix)
     Mh, Ml = square(M_high, row), square(M_low, row)
     move = gets_on(earlier, before)
-    if not (earlier <= ENOUGH):  # else the matrix stopped two iterations ago, and both workspaces have its M
+    # a matrix that stopped two iterations ago has its M in both workspaces; one with s = 0 stays where it is
+    if (s > 0) & ~(earlier <= ENOUGH):
         M = joined(Mh, Ml, i, j)
         if move:
             Nh, Nl = square(N_high, row), square(N_low, row)

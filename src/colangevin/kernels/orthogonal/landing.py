@@ -52,7 +52,9 @@ def choose(
     The skew part A stays as it is where quasi-Newton converged, else it becomes (Z A + A Z)/2. The overdamped
     step has U = M or U = Z: its S is contained in them.
     """
-    matrix, row, _, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     K_at, Z_at, S_at, A_at = (
         square(inner, row),
         square(Z, row),
@@ -106,7 +108,9 @@ def land(
     DEPTH: tl.constexpr,
 ):
     """X' and its momentum: X + aP - UX and P - UX/a; where quasi-Newton failed, UX + aZP and (X' - X)/a."""
-    matrix, row, _, i, k = locate_own(table, tiles, TALL, WIDE)
+    matrix, row, s, i, k = locate_own(table, tiles, TALL, WIDE)
+    if s == 0:  # a matrix that stays where it is
+        return
     Uh, Ul, Xh, Xl = square(U_high, row), square(U_low, row), band(X_high, row), band(X_low, row)
     V = wide_product(Uh, Ul, Xh, Xl, i, k, TALL, WIDE, DEPTH)
     a = 1.0 if OVERDAMPED else drift_of(rates, matrix, VARIES)

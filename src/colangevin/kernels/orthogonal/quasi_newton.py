@@ -40,6 +40,8 @@ def gram(
 ):
     """E = a^2 (G + SD + (SD)^T), or G + 2 S in the overdamped step, and the first iterate M = E/2."""
     matrix, row, s, i, j = locate_own(table, tiles, BLOCK, BLOCK)
+    if s == 0:  # a matrix that stays where it is
+        return
     E_at = square(error, row)
     E = tl.load(at(square(outer, row), i, j))
     if OVERDAMPED:

@@ -8,12 +8,12 @@ import torch
 
 from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
 from colangevin.constraints.radius import Radius
-from colangevin.dynamics import Dynamics, Langevin, Overdamped, Underdamped
+from colangevin.dynamics import Dynamics, Langevin, Muon, Overdamped, Underdamped
 from colangevin.step.entry import Entry
 
 __all__ = ["Family", "family", "triton_runs_on"]
 
-#: what parameters have to share to be moved together; the first item is the form of their manifolds
+#: what parameters have to share to be moved together; the first item says by which mover
 Family = tuple[object, ...]
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -31,6 +31,8 @@ def family(entry: Entry, dynamics: Dynamics) -> Family | None:
         A key that parameters moved together share, or None.
     """
     weight, grad, form = entry.parameter, entry.grad, entry.form
+    if isinstance(dynamics, Muon) and len(entry.shape) > 1:
+        return _with_muon(entry, dynamics)
     if form is None or not triton_runs_on(weight.device) or not isinstance(dynamics, Langevin):
         return None
     if not _regular(dynamics):
@@ -59,6 +61,23 @@ def family(entry: Entry, dynamics: Dynamics) -> Family | None:
     if isinstance(form, OrthogonalForm):
         return (OrthogonalForm, *common)
     return None
+
+
+def _with_muon(entry: Entry, dynamics: Muon) -> Family | None:
+    """The family of a matrix that takes a step of Muon: those of one shape are orthogonalised together."""
+    weight, grad, form = entry.parameter, entry.grad, entry.form
+    whole = entry.window is None and entry.split is None and not entry.sharded
+    if not (whole and triton_runs_on(weight.device) and weight.is_contiguous() and grad.is_contiguous()):
+        return None
+    if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
+        return None
+    common = (dynamics.kind, weight.device, weight.dtype, entry.dtype, grad.dtype)
+    rest = (*common, bool(entry.group["maximize"]))
+    if isinstance(form, ElementwiseForm) and form.radius is None:
+        return ("muon", ElementwiseForm, entry.shape, *rest)
+    if isinstance(form, SphereForm) and not form.slack:
+        return ("muon", entry.configuration_shape, entry.shape, *rest)
+    return ("muon on frames", *rest) if isinstance(form, OrthogonalForm) else None
 
 
 def triton_runs_on(device: torch.device) -> bool:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from colangevin.step.entry import Entry
+from colangevin.step.fused.frame_set import FrameSet
 from colangevin.step.fused.fused import Fused
 from colangevin.step.fused.lines import Lines
 from colangevin.step.fused.matrices import Matrices
@@ -28,19 +29,21 @@ class OrthogonalMover(Fused):
             for matrix in _matrices(entry, place)
         ]
         overdamped = "momentum" not in self.entries[0].state
-        self.matrices = Matrices(matrices, self.upload, overdamped=overdamped, varies=pattern.varies)
         if overdamped:
+            self.overdamped = Matrices(matrices, self.upload, overdamped=True, varies=pattern.varies)
             places = self._copies(places)
+        else:
+            self.matrices = FrameSet(matrices, self.upload, varies=pattern.varies)
         self.lines = Lines(self, places, counts=False)
 
     def _copies(self, places: list[Tensor]) -> list[Tensor]:
         """Room for a copy of every X, in one piece of memory: what the overdamped step moves."""
         self.flat = [torch.as_strided(place, (place.numel(),), (1,)) for place in places]
-        self.ahead = torch.empty(self.matrices.copy_size, device=self.device)
+        self.ahead = torch.empty(self.overdamped.copy_size, device=self.device)
         self.copies: list[Tensor] = []
         first = 0
         for entry, flat in zip(self.entries, self.flat, strict=True):
-            start = self.matrices.offsets[first]
+            start = self.overdamped.offsets[first]
             self.copies.append(self.ahead[start : start + flat.numel()])
             first += entry.copies
         return self.copies
@@ -56,7 +59,7 @@ class OrthogonalMover(Fused):
         else:
             torch._foreach_copy_(self.copies, self.flat)
             self.lines(pattern, grads, rates, ())
-            self.matrices.drift(rates, self.ahead)
+            self.overdamped.drift(rates, self.ahead)
         if stored:
             weights = [entry.parameter for entry in stored]
             torch._foreach_copy_(weights, [entry.state["position"] for entry in stored])

@@ -65,7 +65,8 @@ class Matrices:
         self._band_size, self._square_size = band, square
         #: numbers in the overdamped step's copy of the weights
         self.copy_size = copied
-        self._table = upload(rows, torch.int64)
+        #: a row for each matrix
+        self.table = upload(rows, torch.int64)
         self._device = upload.device
         self._launches = FrameLaunches(matrices, upload, overdamped=overdamped, varies=varies)
 
@@ -89,15 +90,18 @@ class Matrices:
             (launches.halves, (K, rates, *rest, S_high, S_low, *D)),
             (launches.tangent, (*parts[:2], S_high, S_low)),
         ]
-        run(self._table, sequels)
+        run(self.table, sequels)
 
-    def drift(self, rates: Tensor, ahead: Tensor | None = None) -> None:
+    def drift(self, rates: Tensor, ahead: Tensor | None = None, but: Tensor | None = None) -> None:
         """Move along the projected momenta and land on the manifold, or land from given points.
 
         Args:
             rates: of the step.
             ahead: the overdamped step's X_bar, laid out as the weights are.
+            but: whether the matrices stay where they are, on the device.
         """
+        # of a matrix without rows and columns every launch ends at once
+        table = self.table if but is None else self.table.masked_fill(but, 0)
         launches = self._launches
         momentum = ahead is None
         if ahead is None:
@@ -141,7 +145,7 @@ class Matrices:
             (launches.correction, (E, E_high, last, C, S, L, *extents, size, rates, *T, T_unit)),
             (launches.correct, (*landed, C, *T, T_unit, last)),
         ]
-        run(self._table, sequels)
+        run(table, sequels)
         if solves.current.get():
             for total in solves.totals("Orthogonal", self._device):
                 launches.count(sizes[1:], total)

@@ -6,7 +6,7 @@ from typing import Any
 
 from colangevin.kernels.columns import TileRow
 
-__all__ = ["Matrix", "Shape", "Tiling", "bands", "products", "squares", "tiles_of", "uppers"]
+__all__ = ["Matrix", "Shape", "Tiling", "bands", "double_uppers", "products", "squares", "tiles_of", "uppers"]
 
 _TILE = 64  # rows of a tile, and columns of a tile of an s x s matrix
 _WIDE = 128  # columns of a tile of an s x r matrix
@@ -34,6 +34,11 @@ class Matrix:
         """Size in a workspace: s and r rounded up to whole tiles."""
         s, r = sorted((self.rows, self.columns))
         return -(-s // _TILE) * _TILE, -(-r // _WIDE) * _WIDE
+
+    @property
+    def pairs_of_tiles(self) -> bool:
+        """Whether an s x s matrix is made of tiles of twice the side."""
+        return self.padded[0] % (2 * _TILE) == 0
 
 
 #: constants of a kernel that say how large its tiles are and how they are laid out
@@ -71,6 +76,12 @@ def uppers(matrix: Matrix) -> tuple[Shape, Places]:
     """The tiles of an s x s matrix on and above the diagonal."""
     shape, places = squares(matrix)
     return shape, [(i, j) for i, j in places if i <= j]
+
+
+def double_uppers(matrix: Matrix) -> tuple[Shape, Places]:
+    """The tiles of twice the side on and above the diagonal of an s x s matrix that is made of them."""
+    across = range(matrix.padded[0] // (2 * _TILE))
+    return (("BLOCK", 2 * _TILE),), [(i, j) for j in across for i in across if i <= j]
 
 
 def products(matrix: Matrix) -> tuple[Shape, Places]:
