@@ -8,7 +8,7 @@ import torch
 
 pytest.importorskip("triton")
 
-from colangevin.step.fused import eligible, frame_launches, lines, matrices, spheres, tilings
+from colangevin.step.fused import eligible, frame_launches, lines, matrices, sphere_tables, tilings
 
 
 @pytest.fixture(params=["interpreter", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -21,7 +21,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         pytest.skip("Triton compiles for CUDA here")
     monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
     monkeypatch.setattr(lines, "_BLOCK", 64)
-    monkeypatch.setattr(spheres, "_TILE", 64)
+    monkeypatch.setattr(sphere_tables, "_TILE", 64)
     monkeypatch.setattr(tilings, "_TILE", 16)
     monkeypatch.setattr(tilings, "_WIDE", 32)
     monkeypatch.setattr(frame_launches, "_LONG", 16)

@@ -21,7 +21,7 @@ from colangevin.kernels import columns
 loaded = {name for name in sys.modules if name.startswith("colangevin.kernels.")}
 assert loaded == {"colangevin.kernels.columns"}
 tables = [name for name in columns.__all__ if name[0].isupper()]
-assert len(tables) == 7
+assert len(tables) == 9
 for name in tables:
     setattr(columns, name, namedtuple(name, getattr(columns, name)._fields[::-1]))
 sys.exit(pytest.main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Plan: which parameters move together, and on which path."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -8,7 +8,7 @@ from colangevin.constraints.dtypes import check_dtype
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError
 from colangevin.step.entry import Entry
-from colangevin.step.fused.eligible import family
+from colangevin.step.fused.eligible import Family, family
 from colangevin.step.fused.families import fused_mover
 from colangevin.step.mover import Mover
 from colangevin.step.native.eligible import native
@@ -70,7 +70,7 @@ def _movers(entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
     """A mover for every parameter. Plain ones come first, since only they can fail."""
     first = _first_alike(dynamics)
     plain: dict[object, list[Entry]] = {}
-    fused: dict[object, list[Entry]] = {}
+    fused: dict[Family, list[Entry]] = {}
     natively: dict[object, list[Entry]] = {}
     for entry in entries:
         mine = dynamics[entry.group_index]
@@ -81,9 +81,11 @@ def _movers(entries: list[Entry], dynamics: Sequence[Dynamics]) -> list[Mover]:
             natively.setdefault(None, []).append(entry)
         else:
             plain.setdefault(_stacked_with(entry, first), []).append(entry)
-    make: list[tuple[Callable[[list[Entry]], Mover], dict[object, list[Entry]]]]
-    make = [(Plain, plain), (fused_mover, fused), (Native, natively)]
-    return [mover(members) for mover, families in make for members in families.values()]
+    return [
+        *(Plain(members) for members in plain.values()),
+        *(fused_mover(kind, members) for kind, members in fused.items()),
+        *(Native(members) for members in natively.values()),
+    ]
 
 
 def _stacked_with(entry: Entry, first: Sequence[int]) -> object:

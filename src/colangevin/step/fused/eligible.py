@@ -1,19 +1,19 @@
-"""The one place that decides which parameters take a fused step."""
+"""The one place that decides which parameters take a fused step, and says why others do not."""
 
 import functools
 import importlib.util
-import math
 
 import torch
 
 from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
-from colangevin.constraints.radius import Radius
-from colangevin.dynamics import Dynamics, Langevin, Overdamped, Underdamped
+from colangevin.dynamics import Adam, Dynamics, Langevin, Muon, Overdamped, Underdamped
 from colangevin.step.entry import Entry
+from colangevin.step.fused.layout import dimensions, in_order, is_dense
+from colangevin.step.native.radii import one_a_copy
 
-__all__ = ["Family", "family", "triton_runs_on"]
+__all__ = ["Family", "family", "refusal", "triton_runs_on"]
 
-#: what parameters have to share to be moved together; the first item is the form of their manifolds
+#: what parameters have to share to be moved together; the first item says by which mover
 Family = tuple[object, ...]
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -30,34 +30,111 @@ def family(entry: Entry, dynamics: Dynamics) -> Family | None:
     Returns:
         A key that parameters moved together share, or None.
     """
+    found = _family_or_refusal(entry, dynamics)
+    return None if isinstance(found, str) else found
+
+
+def refusal(entry: Entry, dynamics: Dynamics) -> str:
+    """Why a parameter takes no fused step, and what would give it one.
+
+    Args:
+        entry: a parameter with its gradient that takes the plain path.
+        dynamics: of its group.
+
+    Returns:
+        A sentence.
+    """
+    found = _family_or_refusal(entry, dynamics)
+    assert isinstance(found, str)
+    return found
+
+
+def _family_or_refusal(entry: Entry, dynamics: Dynamics) -> Family | str:
+    """The family, or a sentence that says why there is none."""
     weight, grad, form = entry.parameter, entry.grad, entry.form
-    if form is None or not triton_runs_on(weight.device) or not isinstance(dynamics, Langevin):
-        return None
-    if not _regular(dynamics):
-        return None
+    if not triton_runs_on(weight.device):
+        return "Fused steps need CUDA and Triton. Install triton."
+    if form is None or not isinstance(form, ElementwiseForm | SphereForm | OrthogonalForm):
+        return f"{entry.constraint!r} has no fused step. Step its parameters outside of the graph."
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
-        return None
-    if not weight.is_contiguous():
-        # The kernels walk through memory. In channels_last that is another order of the elements: noise would
-        # fall on other ones, and the state of a sphere with slack is not in that order.
-        dense = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
-        if not dense or dynamics.noisy or isinstance(form, SphereForm):
-            return None
-    if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
-        return None
-    if isinstance(dynamics, Overdamped) and "momentum" in entry.state:
-        return None
-    if dynamics.noisy and entry.window is not None and not entry.window.in_one_piece(entry.numel):
-        return None  # the kernels count on from the first element of a part
+        return f"Its dtype is {weight.dtype} and that of its gradient {grad.dtype}. Use float32, bfloat16 or float16."
+    if isinstance(dynamics, Muon) and len(entry.shape) < 2:
+        dynamics = dynamics.adam
+    if isinstance(dynamics, Adam):
+        return _with_adam(entry, dynamics)
+    if not isinstance(dynamics, Langevin):
+        return "Its optimizer has no fused step for it. Step it outside of the graph."
+    return _with_langevin(entry, dynamics)
+
+
+def _with_langevin(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | str:
+    """The family of a parameter that takes a step of Langevin dynamics."""
+    form, noisy = entry.form, dynamics.noisy
+    if not _regular(dynamics):
+        return f"splitting={dynamics.splitting.text!r} has no fused step. Use each of A, B and O once, or 'BAOAB'."
+    refused = _wrong_layout(entry, noisy=noisy)
+    if refused:
+        return refused
     letters = None if isinstance(dynamics, Overdamped) else dynamics.splitting
-    common = (letters, weight.device, weight.dtype, grad.dtype, bool(entry.group["maximize"]))
+    if letters is None and "momentum" in entry.state:
+        return "It has a momentum, which a step without one carries on. Build a new optimizer."
+    if noisy and entry.window is not None and not entry.window.in_one_piece(entry.numel):
+        return "It is a part of a weight in several pieces, and has noise. Cut the weight along dimension 0."
+    common = (letters, *_common(entry))
     # Noise is a large part of the cost of the first two families: parameters without it are launched apart.
-    if isinstance(form, ElementwiseForm) and (form.radius is None or _one_a_copy(form.radius, entry)):
-        return (ElementwiseForm, dynamics.noisy, *common)
-    if isinstance(form, SphereForm) and entry.configuration_shape[1] <= _WIDEST_ROW:
-        return (SphereForm, form.slack, dynamics.noisy, *common)
-    if isinstance(form, OrthogonalForm):
-        return (OrthogonalForm, *common)
+    if isinstance(form, ElementwiseForm):
+        return ("lines", noisy, _own_radii(entry), noisy and not in_order(dimensions(entry)), *common)
+    if isinstance(form, SphereForm):
+        return (_spheres(entry), form.slack, noisy, *common)
+    return ("frames", *common)
+
+
+def _with_adam(entry: Entry, dynamics: Adam) -> Family | str:
+    """The family of a parameter that takes a step of Adam."""
+    form = entry.form
+    refused = _wrong_layout(entry, noisy=False)
+    if refused:
+        return refused
+    common = (Adam, entry.dtype, *_common(entry))
+    if isinstance(form, ElementwiseForm):
+        return ("lines, Adam", _own_radii(entry), *common)
+    if isinstance(form, SphereForm):
+        return (f"{_spheres(entry)}, Adam", form.slack, *common)
+    return f"Adam has no fused step under {entry.constraint!r}. Step it outside of the graph."
+
+
+def _common(entry: Entry) -> Family:
+    weight = entry.parameter
+    return weight.device, weight.dtype, entry.grad.dtype, bool(entry.group["maximize"])
+
+
+def _spheres(entry: Entry) -> str:
+    """Whether a program can hold a row, or many work on it together."""
+    return "spheres" if entry.configuration_shape[1] <= _WIDEST_ROW else "wide spheres"
+
+
+def _own_radii(entry: Entry) -> bool:
+    """Whether elements of one copy have radii of their own."""
+    radius = entry.form.radius if isinstance(entry.form, ElementwiseForm) else None
+    return radius is not None and not one_a_copy(radius, entry)
+
+
+def _wrong_layout(entry: Entry, *, noisy: bool) -> str | None:
+    """What is wrong with how a weight and its gradient lie in memory."""
+    weight, grad = entry.parameter, entry.grad
+    if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
+        return (
+            f"Its gradient has strides {grad.stride()} and it {weight.stride()}. Give both one memory format."
+        )
+    if not is_dense(entry):
+        return f"Its strides {weight.stride()} leave gaps in memory. Make it contiguous."
+    if isinstance(entry.form, SphereForm) and entry.configuration_shape[1] > _WIDEST_ROW:
+        return "wide"
+    if isinstance(entry.form, OrthogonalForm) and not weight.is_contiguous():
+        # The kernels walk through memory, which in channels_last is another order of the elements: noise would
+        # fall on other ones.
+        if noisy or not (weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)):
+            return f"{entry.constraint!r} has no fused step with noise in another order than a contiguous weight's. Make it contiguous."
     return None
 
 
@@ -69,13 +146,6 @@ def triton_runs_on(device: torch.device) -> bool:
 @functools.cache
 def _installed() -> bool:
     return importlib.util.find_spec("triton") is not None
-
-
-def _one_a_copy(radius: Radius, entry: Entry) -> bool:
-    """Whether all weights of a copy have the same radius."""
-    shape = radius.shape
-    one_each = math.prod(shape) == entry.copies and shape[:1] == (entry.copies,)
-    return radius.uniform or (one_each and len(shape) == 1 + len(entry.shape))
 
 
 def _regular(dynamics: Overdamped | Underdamped) -> bool:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
 from colangevin.step.entry import Entry
+from colangevin.step.fused.eligible import Family
 
 if TYPE_CHECKING:
     from colangevin.step.fused.fused import Fused
@@ -11,23 +11,27 @@ if TYPE_CHECKING:
 __all__ = ["fused_mover"]
 
 
-def fused_mover(entries: list[Entry]) -> "Fused":
+def fused_mover(family: Family, entries: list[Entry]) -> "Fused":
     """The launches for parameters of one family.
 
     Args:
+        family: what they share; its first item says which mover takes them.
         entries: its parameters.
 
     Returns:
         What moves all of them.
     """
     # imported here, because these need Triton
+    from colangevin.step.fused.adam import AdamLineMover, AdamSphereMover
     from colangevin.step.fused.frames import OrthogonalMover
     from colangevin.step.fused.lines import ElementwiseMover
     from colangevin.step.fused.spheres import SphereMover
 
-    movers: dict[object, type[ElementwiseMover | SphereMover | OrthogonalMover]] = {
-        ElementwiseForm: ElementwiseMover,
-        SphereForm: SphereMover,
-        OrthogonalForm: OrthogonalMover,
+    movers: dict[object, type[Fused]] = {
+        "lines": ElementwiseMover,
+        "spheres": SphereMover,
+        "frames": OrthogonalMover,
+        "lines, Adam": AdamLineMover,
+        "spheres, Adam": AdamSphereMover,
     }
-    return movers[type(entries[0].form)](entries)
+    return movers[family[0]](entries)
