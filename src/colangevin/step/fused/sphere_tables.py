@@ -22,6 +22,7 @@ _TILE = 1024  # entries that a program works on, unless one row has more
 # Rows whose entries lie side by side are moved together, up to so many entries: one alone would use a few
 # bytes of every piece of memory that it fetches.
 _SIDE_BY_SIDE, _LARGEST_TILE = 8, 1 << 14
+_OF_A_WARP = 256  # entries
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Cut:
             "ALIKE": self.alike,
             "ROWS": self.rows,
             "WIDTH": self.width,
-            "num_warps": max(4, min(16, self.rows * self.width // 256 if self.turned else self.width // 256)),
+            "num_warps": max(4, min(16, (self.rows if self.turned else 1) * self.width // _OF_A_WARP)),
         }
 
 
