@@ -55,7 +55,7 @@ def adam_lines(
     momentum_at = block_at(tl.load(row + MOMENTUM), start, state_type, ALIGNED)
     second_at = block_at(tl.load(row + SECOND), start, state_type, ALIGNED)
     position_at = block_at(tl.load(row + POSITION), start, tl.float32, ALIGNED)
-    r, _ = reals_of(reals, weight)
+    r = reals_of(reals, weight)[0]
     lr, decay, first, second, eps = numbers_of(rates, weight, VARIES)
     flag = tl.load(row + FLAG)
     scale, root_scale = corrections_of(corrections, flag)
