@@ -22,6 +22,7 @@ __all__ = [
     "RateRow",
     "SphereRow",
     "TileRow",
+    "WideRow",
     "column",
     "width",
 ]
@@ -73,6 +74,14 @@ class SphereRow(NamedTuple):
     seed: int
     flag: int  # index of the flag for a gradient that is not finite
     first: int  # row, as the whole counts it that the weight is a part of
+
+
+class WideRow(NamedTuple):
+    """The same copy where many programs work on one row, as int64."""
+
+    first_row: int  # number of its first row among the rows of all weights
+    first_piece: int  # number of its first piece among the pieces of all rows
+    pieces: int  # of a row
 
 
 class MatrixRow(NamedTuple):

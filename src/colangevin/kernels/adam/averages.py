@@ -56,7 +56,7 @@ def squares(v, g, second):
 
 @triton.jit
 def quotient(m, v, root_scale, eps):
-    """m / (sqrt(v) + eps), with the root multiplied by its correction; 0 where both are 0."""
+    """M / (sqrt(v) + eps), with the root multiplied by its correction; 0 where both are 0."""
     root = tl.sqrt(v) * root_scale + eps
     some = root > 0
     return tl.where(some, m / tl.where(some, root, 1.0), 0.0)

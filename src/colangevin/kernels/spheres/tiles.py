@@ -15,6 +15,7 @@ __all__ = [
     "SECOND",
     "SEED",
     "STEP",
+    "WEIGHT",
     "WIDTH_OF_TABLE",
     "WORD",
     "load",
@@ -37,7 +38,7 @@ SEED = column(SphereRow, "seed")
 FLAG = column(SphereRow, "flag")
 FIRST = column(SphereRow, "first")
 WIDTH_OF_TABLE = width(SphereRow)
-_WEIGHT = column(SphereRow, "weight")
+WEIGHT = column(SphereRow, "weight")
 _RADII = column(SphereRow, "radii")
 _OUTER = column(SphereRow, "outer")
 _INNER = column(SphereRow, "inner")
@@ -73,7 +74,7 @@ def sizes(line, ALIGNED: tl.constexpr):
 @triton.jit
 def origins(line, grads, weight, weight_type: tl.constexpr, grad_type: tl.constexpr, ALIGNED: tl.constexpr):
     """Where weight, gradient and radii begin."""
-    weight_at = tl.load(line + _WEIGHT).to(tl.pointer_type(weight_type))
+    weight_at = tl.load(line + WEIGHT).to(tl.pointer_type(weight_type))
     grad_at = tl.load(grads + weight).to(tl.pointer_type(grad_type))
     if ALIGNED:
         weight_at, grad_at = tl.multiple_of(weight_at, 16), tl.multiple_of(grad_at, 16)

@@ -85,7 +85,10 @@ def _with_langevin(entry: Entry, dynamics: Overdamped | Underdamped) -> Family |
     if isinstance(form, ElementwiseForm):
         return ("lines", noisy, _own_radii(entry), noisy and not in_order(dimensions(entry)), *common)
     if isinstance(form, SphereForm):
-        return (_spheres(entry), form.slack, noisy, *common)
+        spheres = _spheres(entry)
+        if spheres == "wide spheres" and letters is not None and letters.text.count("O") > 1:
+            return f"splitting={letters.text!r} has no fused step for long rows. Use a splitting with one O."
+        return (spheres, form.slack, noisy, *common)
     return ("frames", *common)
 
 
@@ -128,8 +131,6 @@ def _wrong_layout(entry: Entry, *, noisy: bool) -> str | None:
         )
     if not is_dense(entry):
         return f"Its strides {weight.stride()} leave gaps in memory. Make it contiguous."
-    if isinstance(entry.form, SphereForm) and entry.configuration_shape[1] > _WIDEST_ROW:
-        return "wide"
     if isinstance(entry.form, OrthogonalForm) and not weight.is_contiguous():
         # The kernels walk through memory, which in channels_last is another order of the elements: noise would
         # fall on other ones.

@@ -26,12 +26,15 @@ def fused_mover(family: Family, entries: list[Entry]) -> "Fused":
     from colangevin.step.fused.frames import OrthogonalMover
     from colangevin.step.fused.lines import ElementwiseMover
     from colangevin.step.fused.spheres import SphereMover
+    from colangevin.step.fused.wide import AdamWideMover, WideMover
 
     movers: dict[object, type[Fused]] = {
         "lines": ElementwiseMover,
         "spheres": SphereMover,
+        "wide spheres": WideMover,
         "frames": OrthogonalMover,
         "lines, Adam": AdamLineMover,
         "spheres, Adam": AdamSphereMover,
+        "wide spheres, Adam": AdamWideMover,
     }
     return movers[family[0]](entries)

@@ -10,8 +10,8 @@ from colangevin.constraints.forms import ElementwiseForm
 from colangevin.constraints.radius import Radius
 from colangevin.kernels.columns import ChunkRow, DigitRow, LineReals, LineRow
 from colangevin.step.entry import Entry
-from colangevin.step.fused.memory import address
 from colangevin.step.fused.layout import dimensions, in_order
+from colangevin.step.fused.memory import address
 from colangevin.step.fused.orders import numbers_of_places
 from colangevin.step.fused.rates import copy_values
 from colangevin.step.fused.uploads import Uploads

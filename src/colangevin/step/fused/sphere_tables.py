@@ -16,7 +16,7 @@ from colangevin.step.fused.orders import places_of_slices
 from colangevin.step.fused.uploads import Uploads
 from colangevin.step.native.radii import radius_table
 
-__all__ = ["Cut", "SphereTable", "form_of"]
+__all__ = ["Cut", "SphereTable", "digits_of", "form_of", "is_alike", "side_by_side", "sphere_rows"]
 
 _TILE = 1024  # entries that a program works on, unless one row has more
 # Rows whose entries lie side by side are moved together, up to so many entries: one alone would use a few
@@ -66,10 +66,10 @@ class SphereTable:
         self._held: list[Tensor] = []  # keeps alive what the rows point to
         for number, entry in enumerate(entries):
             radii = self._keep(upload.tensor(radius_table(form_of(entry).radius, entry)))
-            outer, inner = _digits(entry)
+            outer, inner = digits_of(entry)
             digits_at = [self._keep(upload(each, torch.int32)).data_ptr() for each in (outer, inner) if each]
             cut = _cut(entry, outer, inner)
-            mine = _rows(entry, radii, digits_at or [0, 0], number)
+            mine = sphere_rows(entry, radii, digits_at or [0, 0], number)
             blocks = range(-(-entry.configuration_shape[0] // cut.rows))
             chunks = tiles.setdefault(cut, [])
             for row in mine:
@@ -90,7 +90,7 @@ def form_of(entry: Entry) -> SphereForm:
     return entry.form
 
 
-def _digits(entry: Entry) -> tuple[list[DigitRow], list[DigitRow]]:
+def digits_of(entry: Entry) -> tuple[list[DigitRow], list[DigitRow]]:
     """The digits of the places of rows and entries; none where they follow one another."""
     dims, slices = dimensions(entry), form_of(entry).slices
     if slices.in_order and in_order(dims):
@@ -102,19 +102,24 @@ def _cut(entry: Entry, outer: list[DigitRow], inner: list[DigitRow]) -> Cut:
     _, held = entry.configuration_shape
     width = triton.next_power_of_2(held)
     rows = max(1, _TILE // width)
-    turned = len(outer) == 1 and outer[0].stride == 1 < outer[0].size
+    turned = side_by_side(outer)
     if turned:
         rows = max(rows, min(_SIDE_BY_SIDE, max(1, _LARGEST_TILE // width)))
-    return Cut(width, rows, _aligned(entry), len(outer), len(inner), turned, _alike(entry) and bool(inner))
+    return Cut(width, rows, _aligned(entry), len(outer), len(inner), turned, is_alike(entry) and bool(inner))
 
 
-def _alike(entry: Entry) -> bool:
+def side_by_side(outer: Sequence[DigitRow]) -> bool:
+    """Whether the entries of neighbouring rows are neighbours in memory."""
+    return len(outer) == 1 and outer[0].stride == 1 < outer[0].size
+
+
+def is_alike(entry: Entry) -> bool:
     """Whether the state lies as the weight does, rather than row after row."""
     form = form_of(entry)
     return not form.slack and form.slices.in_order
 
 
-def _rows(entry: Entry, radii: Tensor, digits_at: Sequence[int], flag: int) -> list[SphereRow]:
+def sphere_rows(entry: Entry, radii: Tensor, digits_at: Sequence[int], flag: int) -> list[SphereRow]:
     """A row of the table for each copy of a parameter."""
     count, held = entry.configuration_shape
     slack, state = form_of(entry).slack, entry.state
