@@ -134,8 +134,12 @@ def _wrong_layout(entry: Entry, *, noisy: bool) -> str | None:
     if isinstance(entry.form, OrthogonalForm) and not weight.is_contiguous():
         # The kernels walk through memory, which in channels_last is another order of the elements: noise would
         # fall on other ones.
-        if noisy or not (weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)):
-            return f"{entry.constraint!r} has no fused step with noise in another order than a contiguous weight's. Make it contiguous."
+        channels_last = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
+        if noisy or not channels_last:
+            return (
+                f"{entry.constraint!r} takes a fused step in channels_last without noise alone, and otherwise in "
+                "the order of a contiguous weight. Make it contiguous."
+            )
     return None
 
 
