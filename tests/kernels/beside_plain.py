@@ -88,3 +88,11 @@ def assert_close(
     for key, value in oracle.items():
         scale = max(1.0, float(value.abs().max()))
         torch.testing.assert_close(ours[key], value, rtol=0, atol=tolerance * scale, check_stride=False)
+
+
+def take_steps(optimizer: torch.optim.Optimizer, count: int, device: torch.device) -> None:
+    """Steps; on a CUDA device each is waited for."""
+    for _ in range(count):
+        optimizer.step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()

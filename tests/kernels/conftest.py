@@ -32,7 +32,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(lines, "_BLOCK", 64)
     monkeypatch.setattr(adam, "_BLOCK", 64)
     monkeypatch.setattr(sphere_tables, "_TILE", 64)
-    monkeypatch.setattr(wide_tables, "_PIECE", 16)
+    monkeypatch.setattr(wide_tables, "_PIECE", 32)
     monkeypatch.setattr(wide_tables, "_AT_ONCE", 2)
     monkeypatch.setattr(tilings, "_TILE", 16)
     monkeypatch.setattr(tilings, "_WIDE", 32)

@@ -6,7 +6,7 @@ from torch import nn
 
 import colangevin as cl
 from colangevin.step import plan
-from tests.kernels.beside_plain import LIES, LOOSE, OPTIMIZERS, assert_close, run
+from tests.kernels.beside_plain import LIES, LOOSE, OPTIMIZERS, assert_close, run, take_steps
 
 CONSTRAINTS = {
     "free": (cl.Free(), "AdamLineMover"),
@@ -186,10 +186,7 @@ def test_a_bad_gradient_moves_nothing_it_touches_and_is_reported(device, constra
     assert not torch.equal(weight.detach()[1:], before[1:])
     weight.grad = torch.zeros_like(weight)
     with pytest.raises(cl.NonFiniteError, match=r"parameter 'w' \(4, 6\): its gradient held NaN or Inf"):
-        for _ in range(12):
-            optimizer.step()
-            if device.type == "cuda":
-                torch.cuda.synchronize()
+        take_steps(optimizer, 12, device)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e10, 1e30])

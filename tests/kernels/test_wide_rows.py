@@ -7,12 +7,12 @@ from torch import nn
 import colangevin as cl
 from colangevin.step import plan
 from colangevin.step.fused import eligible
-from tests.kernels.beside_plain import LIES, LOOSE, OPTIMIZERS, assert_close, run
+from tests.kernels.beside_plain import LIES, LOOSE, OPTIMIZERS, assert_close, run, take_steps
 
 SPHERES = {
     "rows": cl.Sphere(2.0, slack=False),
     "rows with slack": cl.Sphere(9.0),
-    "rows with radii": cl.Sphere(torch.tensor([1.0, 2.0, 3.0, 4.0]), slack=False),
+    "rows with radii": cl.Sphere(torch.tensor([1.0, 2.0]), slack=False),
     "columns": cl.Sphere(over="columns"),
     "matrix": cl.Sphere(over="matrix"),
     "matrix with slack": cl.Sphere(30.0, over="matrix"),
@@ -27,23 +27,25 @@ def every_row_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shape_on(device: torch.device) -> tuple[int, int]:
     """Rows of three pieces, the last of which is not full."""
-    return (4, 9001) if device.type == "cuda" else (4, 45)
+    return (2, 9001) if device.type == "cuda" else (2, 75)
 
 
 def mover(optimizer: str) -> str:
     return "AdamWideMover" if optimizer == "Adam" else "WideMover"
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", ["SGD", "CoLod", "BAOAB", "Adam"])
 @pytest.mark.parametrize("constraint", SPHERES)
 def test_every_slice(monkeypatch, device, constraint, optimizer):
     held, make = SPHERES[constraint], OPTIMIZERS[optimizer]
-    assert_close(monkeypatch, mover(optimizer), held, make, shape_on(device), device, tolerance=LOOSE)
+    rows, entries = shape_on(device)
+    shape = (entries, rows + 1) if constraint == "columns" else (rows, entries)
+    assert_close(monkeypatch, mover(optimizer), held, make, shape, device, tolerance=LOOSE)
 
 
-@pytest.mark.parametrize("lies", ["channels last", "transposed", "permuted"])
-@pytest.mark.parametrize("optimizer", ["CoLod", "OBA", "Adam"])
-@pytest.mark.parametrize("constraint", ["matrix", "rows with slack", "columns"])
+@pytest.mark.parametrize("lies", ["channels last", "transposed"])
+@pytest.mark.parametrize("optimizer", ["OBA", "Adam"])
+@pytest.mark.parametrize("constraint", ["matrix", "columns"])
 def test_weights_of_any_dense_layout(device, constraint, optimizer, lies):
     shape, lie = LIES[lies]
     ours, movers = run(SPHERES[constraint], OPTIMIZERS[optimizer], shape, device, lies=lie)
@@ -63,7 +65,7 @@ def test_weights_of_16_bits(monkeypatch, device, constraint, optimizer):
 
 @pytest.mark.parametrize("optimizer", ["CoLod", "BAOAB", "Adam"])
 def test_a_step_is_nearly_that_of_one_program(monkeypatch, device, optimizer):
-    shape = (4, 45)
+    shape = (2, 75)
     for held in (SPHERES["rows"], SPHERES["rows with slack"]):
         ours, _ = run(held, OPTIMIZERS[optimizer], shape, device)
         with monkeypatch.context() as patch:
@@ -82,10 +84,10 @@ def test_weights_that_others_wrote(monkeypatch, device, optimizer, dtype):
         mover(optimizer),
         cl.Sphere(9.0),
         OPTIMIZERS[optimizer],
-        (4, 45),
+        (3, 40),
         device,
         dtype=dtype,
-        edit=lambda weight: weight.data[1:3].mul_(0.5),
+        edit=lambda weight: weight.data[1].mul_(0.5),
         tolerance=LOOSE if dtype == torch.float32 else 1.6e-2,
     )
 
@@ -111,10 +113,7 @@ def test_a_bad_gradient_leaves_its_row_as_it_was(device, constraint, optimizer):
             assert bool(mine.isfinite().all())
     weight.grad = torch.zeros_like(weight)
     with pytest.raises(cl.NonFiniteError, match=r"parameter 'w' \(4, 45\): its gradient held NaN or Inf"):
-        for _ in range(12):
-            stepped.step()
-            if device.type == "cuda":
-                torch.cuda.synchronize()
+        take_steps(stepped, 12, device)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
@@ -147,7 +146,9 @@ def test_replicas_with_radii_of_their_own(monkeypatch, device, optimizer):
     torch.testing.assert_close(moved(True), moved(False), rtol=0, atol=LOOSE)
 
 
-def test_a_splitting_with_two_os_takes_the_plain_path(device):
+def test_a_splitting_with_two_os_takes_the_plain_path(monkeypatch, device):
+    monkeypatch.setattr(plan, "native", lambda entry, dynamics: False)
+
     def make(groups):
         return cl.CoLud(groups, 0.1, friction=1.0, temperature=0.01, splitting="OBOA", seed=3)
 

@@ -35,7 +35,7 @@ class SquareForm:
 
 @dataclass(frozen=True)
 class SphereForm:
-    """Every slice moves alone: on the sphere of its radius, with the slack as a last entry if there is one."""
+    """Every slice moves alone: on the sphere of its radius, with slack as a last entry if there is one."""
 
     radius: Radius
     slack: bool

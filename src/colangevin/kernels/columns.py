@@ -138,7 +138,7 @@ class AdamRow(NamedTuple):
 
 
 class DigitRow(NamedTuple):
-    """One digit of a number, the fastest first, that leads from one order of elements to another, as int32."""
+    """One digit of what leads from one order of elements to another, the fastest first, as int32."""
 
     size: int  # how many values it takes
     stride: int  # how far a step of it leads in the other order

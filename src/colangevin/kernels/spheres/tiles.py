@@ -93,7 +93,7 @@ def placed(
     INNER: tl.constexpr,
     TURNED: tl.constexpr,
 ):
-    """The places of a tile's entries in the weight, and which of them there are; transposed if ``TURNED``."""
+    """The places of a tile's entries in the weight, and which there are; transposed if ``TURNED``."""
     if TURNED:
         row, column = tl.arange(0, ROWS)[None, :], tl.arange(0, WIDTH)[:, None]
     else:
@@ -108,7 +108,7 @@ def placed(
 
 @triton.jit
 def load(at, place, inside, TURNED: tl.constexpr):
-    """A tile of numbers, 0 where there are none. Of a transposed one neighbours in memory are read together."""
+    """A tile of numbers, 0 where there are none; neighbours in memory are read together."""
     tile = tl.load(at + place, mask=inside, other=0.0)
     if TURNED:
         tile = tl.trans(tile)
@@ -137,10 +137,7 @@ def settled(
     STORED: tl.constexpr,
     weight_type: tl.constexpr,
 ):
-    """Unit vectors of all rows, and which have a finite gradient.
-
-    A row lies where its stored position is, or where the weight is if it was edited.
-    """
+    """Unit vectors of all rows, and which have a finite gradient. An edited row lies where its weight is."""
     bad = tl.abs(raw) >= float("inf")
     bad = (bad | (raw != raw)).to(tl.int32)
     x = theta * unit

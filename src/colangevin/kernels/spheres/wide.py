@@ -1,9 +1,9 @@
 """Rows so long that many programs work on each: what their kernels share.
 
-A program has a piece of a row. What a step needs of the whole row are inner products: each piece adds its part
-in float64 and writes it, and one program a row adds the parts up in their order, so that a step gives the same
-bits every time. Between such meetings a step is a linear combination of the vectors it begins with, whose
-coefficients the program of the row finds. The slack of a row is that program's too.
+A program has a piece of a row. What a step needs of the whole row are inner products: each piece writes its
+part, summed in float64, and one program a row adds the parts up in their order, so that a step gives the same
+bits every time. The step is a linear combination of the vectors that it begins with, whose coefficients the
+program of the row finds. The slack of a row is that program's too.
 """
 
 import triton
@@ -95,7 +95,7 @@ def piece_places(
     INNER: tl.constexpr,
     ALIKE: tl.constexpr,
 ):
-    """Numbers of a piece's entries in the row, their places in weight and state, and which of them there are."""
+    """Numbers of a piece's entries in the row, their places in weight and state, and which there are."""
     line = table + weight * WIDTH_OF_TABLE
     n, stride = tl.load(line + _ENTRIES), tl.load(line + _STRIDE)
     entry = piece * PIECE + tl.arange(0, PIECE)
@@ -104,10 +104,7 @@ def piece_places(
         place += reordered(entry.to(tl.int32), tl.load(line + _INNER), INNER)
     else:
         place = row * n + entry
-    if ALIKE:
-        slot = place
-    else:
-        slot = row * stride + entry
+    slot = place if ALIKE else row * stride + entry
     return entry, place, slot, entry < n
 
 

@@ -1,8 +1,8 @@
 """Adam's step of rows that many programs work on.
 
-The programs of a row meet twice: for the inner products of position x, gradient and momentum, and for those of
-the direction d. The numbers of a row in ``coefficients`` are, in their order, <x, x>, <x, g>, <x, m>, after
-the second meeting the coefficients of x and d in the new position, and the new momentum's product with it.
+The programs of a row meet twice: for the inner products of position x, gradient g and momentum m, and for
+those of the direction d. The numbers of a row in ``coefficients`` are, in their order, <x, x>, <x, g>, <x, m>
+and, from the second meeting, the coefficients of x and d in the new position, and m's product with that.
 """
 
 import triton
@@ -82,7 +82,7 @@ def wide_dots(
     weight = own_row(chunks)
     row, piece = row_and_piece(wide, weight, own_block(chunks))
     _, place, slot, inside = piece_places(table, weight, row, piece, PIECE, OUTER, INNER, ALIKE)
-    x, theta = _position(table, weight, row, place, slot, inside, STORED, weight_type)
+    x, _ = _position(table, weight, row, place, slot, inside, STORED, weight_type)
     grad, bad = _gradient(grads, weight, place, inside, MAXIMIZE, grad_type)
     m = _state(table, weight, MOMENTUM, slot, inside).to(tl.float64)
     x = x.to(tl.float64)
@@ -168,7 +168,7 @@ def wide_average(
     xx, xg, xm = tl.load(of), tl.load(of + 1), tl.load(of + 2)
     _, place, slot, inside = piece_places(table, weight, row, piece, PIECE, OUTER, INNER, ALIKE)
     x, theta = _position(table, weight, row, place, slot, inside, STORED, weight_type)
-    grad, bad = _gradient(grads, weight, place, inside, MAXIMIZE, grad_type)
+    grad, _ = _gradient(grads, weight, place, inside, MAXIMIZE, grad_type)
     m = _state(table, weight, MOMENTUM, slot, inside)
     v = _state(table, weight, SECOND, slot, inside)
     m, v = _averaged(x, grad, m, v, xx, xg, xm, new, second)
@@ -202,7 +202,7 @@ def wide_turn(
     """Where a row goes, and its slack."""
     weight = own_row(chunks)
     row = own_block(chunks)
-    lr, decay, new, second, eps = numbers_of(rates, weight, VARIES)
+    lr, _, new, second, eps = numbers_of(rates, weight, VARIES)
     scale, root_scale = corrections_of(corrections, number_of(table, weight, FLAG))
     of = coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE
     xx, xg, old_xm = tl.load(of), tl.load(of + 1), tl.load(of + 2)

@@ -1,7 +1,8 @@
 """The Langevin step of rows that many programs work on.
 
 It stays in the span of four vectors: the position x on the unit sphere, the momentum p, the kick f and the
-noise R. So the coefficients of x and p after the step follow from the ten inner products of the four.
+noise R. So the coefficients of x and p after the step follow from the ten inner products of the four. Where f
+is nearly normal they would lose its tangent part; there f less kappa x is taken in its place.
 """
 
 import triton
@@ -29,9 +30,11 @@ from colangevin.kernels.spheres.wide import (
     where_finite,
 )
 
-__all__ = ["wide_evolve", "wide_gram", "wide_move"]
+__all__ = ["wide_evolve", "wide_gram", "wide_move", "wide_normal"]
 
 _LIMIT = tl.constexpr(4.0e9)  # of a kick: the fourth root of the largest float32
+_NORMAL = tl.constexpr(1e-8)  # squared tangent part of a kick that counts as nearly normal
+_KAPPA = tl.constexpr(8)  # its place among the coefficients of a row
 _TINY = tl.constexpr(1.0842021724855044e-19)  # square root of the smallest normal float32
 
 
@@ -55,6 +58,7 @@ def _vectors(
     place,
     slot,
     inside,
+    kappa,
     LETTERS: tl.constexpr,
     NOISE: tl.constexpr,
     PARTS: tl.constexpr,
@@ -92,16 +96,16 @@ def _vectors(
     if NOISE:
         element = entry_number(table, weight, row, entry, SLACK, PARTS)
         noise = tl.where(inside, normals_of(_key(table, weight), element), 0.0).to(tl.float64)
-    return x, p, f, noise, tl.max(bad.to(tl.int32), 0) > 0
+    return x, p, f - kappa * x, noise, tl.max(bad.to(tl.int32), 0) > 0
 
 
 @triton.jit
-def _put(to, j: tl.constexpr, k: tl.constexpr, u, v):
+def _put(to, j: tl.constexpr, k: tl.constexpr, u, v, asked_for):
     """An inner product at its two places in a Gram matrix."""
     found = tl.sum(u * v, 0)
-    tl.store(to + 4 * j + k, found)
+    tl.store(to + 4 * j + k, found, mask=asked_for)
     if j != k:
-        tl.store(to + 4 * k + j, found)
+        tl.store(to + 4 * k + j, found, mask=asked_for)
 
 
 @triton.jit
@@ -114,6 +118,8 @@ def wide_gram(
     flags,  # int32 (parameters,): set where a gradient is not finite
     rates,  # float32: one RateRow, or one for each weight
     partials,  # float64 (pieces, 16)
+    coefficients,  # float64 (rows, 16)
+    AGAIN: tl.constexpr,  # whether only rows with a kappa are asked for
     LETTERS: tl.constexpr,  # of the splitting, encoded; 0 for the overdamped step
     NOISE: tl.constexpr,
     PARTS: tl.constexpr,  # whether weights are parts of others, whose noise they draw
@@ -133,25 +139,51 @@ def wide_gram(
     row, piece = row_and_piece(wide, weight, own_block(chunks))
     rates = rates_of(rates, weight, VARIES)
     entry, place, slot, inside = piece_places(table, weight, row, piece, PIECE, OUTER, INNER, ALIKE)
+    kappa = 0.0
+    asked_for = row >= 0
+    if AGAIN:
+        kappa = tl.load(coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE + _KAPPA)
+        inside = tl.where(inside, kappa, 0.0) != 0
+        asked_for = kappa != 0
     x, p, f, noise, bad = _vectors(
-        table, grads, decays, rates, weight, row, entry, place, slot, inside,
+        table, grads, decays, rates, weight, row, entry, place, slot, inside, kappa,
         LETTERS, NOISE, PARTS, SLACK, STORED, MAXIMIZE, weight_type, grad_type,
     )  # fmt: skip
-    tl.store(flags + number_of(table, weight, FLAG), 1, mask=bad)
+    if not AGAIN:
+        tl.store(flags + number_of(table, weight, FLAG), 1, mask=bad)
     to = partials + piece_number(wide, weight, row, piece) * PARTS_OF_A_PIECE
-    _put(to, 0, 0, x, x)
-    _put(to, 0, 2, x, f)
-    tl.store(to + 10, tl.where(bad, float("nan"), tl.sum(f * f, 0)))
+    _put(to, 0, 0, x, x, asked_for)
+    _put(to, 0, 2, x, f, asked_for)
+    tl.store(to + 10, tl.where(bad, float("nan"), tl.sum(f * f, 0)), mask=asked_for)
     if LETTERS != 0:
-        _put(to, 0, 1, x, p)
-        _put(to, 1, 1, p, p)
-        _put(to, 1, 2, p, f)
+        _put(to, 0, 1, x, p, asked_for)
+        _put(to, 1, 1, p, p, asked_for)
+        _put(to, 1, 2, p, f, asked_for)
     if NOISE:
-        _put(to, 0, 3, x, noise)
-        _put(to, 2, 3, f, noise)
-        _put(to, 3, 3, noise, noise)
+        _put(to, 0, 3, x, noise, asked_for)
+        _put(to, 2, 3, f, noise, asked_for)
+        _put(to, 3, 3, noise, noise, asked_for)
         if LETTERS != 0:
-            _put(to, 1, 3, p, noise)
+            _put(to, 1, 3, p, noise, asked_for)
+
+
+@triton.jit
+def wide_normal(
+    table,
+    wide,
+    chunks,  # int32: a ChunkRow for each program, whose block is a row
+    partials,
+    coefficients,
+    AT_ONCE: tl.constexpr,
+):
+    """Which rows have a kick that is nearly normal, and how far it leads along x: their kappa."""
+    weight = own_row(chunks)
+    row = own_block(chunks)
+    gram = total(partials, wide, weight, row, AT_ONCE)
+    along = at(gram, 0, 2) / at(gram, 0, 0)
+    left = at(gram, 2, 2) - along * at(gram, 0, 2)
+    to = coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE + _KAPPA
+    tl.store(to, tl.where(left < _NORMAL * at(gram, 2, 2), along, 0.0))
 
 
 @triton.jit
@@ -199,12 +231,13 @@ def wide_evolve(
             own += tl.where(e == 3, normals_of(_key(table, weight), element).to(tl.float64), 0.0)
         gram += own[:, None] * own[None, :]
 
+    to = coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE
     x = tl.where(e == 0, 1.0 / tl.sqrt(at(gram, 0, 0)), 0.0)
     p = tl.where(e == 1, 1.0, 0.0).to(tl.float64)
     kick = tl.where(e == 2, 1.0, 0.0).to(tl.float64)
     noise = tl.where(e == 3, 1.0, 0.0).to(tl.float64)
     if LETTERS == 0:
-        x_bar = x - kick + d / r * noise
+        x_bar = x - kick + d / r * noise - tl.where(e == 0, tl.load(to + _KAPPA), 0.0)
         x = _normalise(gram, x_bar, x)
     else:
         for letter in tl.static_range(COUNT):
@@ -225,13 +258,13 @@ def wide_evolve(
                 if NOISE:
                     p = p + d * noise
                     p = p - _inner(gram, x, p) * x
-    to = coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE
+    # a maximum is no NaN where one of its arguments is a number, so NaNs are put in here
+    finite = at(gram, 2, 2) == at(gram, 2, 2)
+    x = tl.where(finite, x, float("nan"))
     tl.store(to + e, x)
     tl.store(to + 4 + e, p)
     if SLACK:
-        xi = tl.sum(x * own, 0)
-        finite = xi == xi
-        tl.store(position_at, (r * xi).to(tl.float32), mask=finite)
+        tl.store(position_at, (r * tl.sum(x * own, 0)).to(tl.float32), mask=finite)
         if LETTERS != 0:
             tl.store(momentum_at, tl.sum(p * own, 0).to(tl.float32), mask=finite)
 
@@ -241,7 +274,6 @@ def _normalise(gram, x_bar, x):
     """The coefficients of x_bar / |x_bar|; of x where x_bar is the centre, to rounding."""
     length = tl.sqrt(tl.maximum(_inner(gram, x_bar, x_bar), 0.0))
     lost = length <= _TINY
-    # a length that is NaN stays, and says that the row may not move
     return tl.where(lost, x, x_bar / tl.where(lost, 1.0, length))
 
 
@@ -273,11 +305,12 @@ def wide_move(
     row, piece = row_and_piece(wide, weight, own_block(chunks))
     rates = rates_of(rates, weight, VARIES)
     entry, place, slot, inside = piece_places(table, weight, row, piece, PIECE, OUTER, INNER, ALIKE)
+    of_x = coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE
+    kappa = tl.load(of_x + _KAPPA)
     x, p, f, noise, _ = _vectors(
-        table, grads, decays, rates, weight, row, entry, place, slot, inside,
+        table, grads, decays, rates, weight, row, entry, place, slot, inside, kappa,
         LETTERS, NOISE, PARTS, SLACK, STORED, MAXIMIZE, weight_type, grad_type,
     )  # fmt: skip
-    of_x = coefficients + row_number(wide, weight, row) * PARTS_OF_A_PIECE
     r = radius_of(table, weight, row).to(tl.float64)
     x_new = tl.load(of_x) * x + tl.load(of_x + 1) * p + tl.load(of_x + 2) * f + tl.load(of_x + 3) * noise
     inside = where_finite(inside, tl.load(of_x))

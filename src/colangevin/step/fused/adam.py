@@ -23,7 +23,7 @@ from colangevin.step.fused.sphere_tables import Cut, SphereTable, form_of
 
 __all__ = ["AdamLineMover", "AdamSphereMover"]
 
-_BLOCK = 1024  # elements that a program of the elementwise kernel works on
+_BLOCK = 512  # elements that a program of the elementwise kernel works on
 _WARPS = 4
 _COUNTS = 128  # step counts that a program adds to
 

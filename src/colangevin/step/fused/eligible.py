@@ -57,7 +57,8 @@ def _family_or_refusal(entry: Entry, dynamics: Dynamics) -> Family | str:
     if form is None or not isinstance(form, ElementwiseForm | SphereForm | OrthogonalForm):
         return f"{entry.constraint!r} has no fused step. Step its parameters outside of the graph."
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
-        return f"Its dtype is {weight.dtype} and that of its gradient {grad.dtype}. Use float32, bfloat16 or float16."
+        dtypes = f"Its dtype is {weight.dtype} and that of its gradient {grad.dtype}."
+        return f"{dtypes} Use float32, bfloat16 or float16."
     if isinstance(dynamics, Muon) and len(entry.shape) < 2:
         dynamics = dynamics.adam
     if isinstance(dynamics, Adam):
@@ -70,8 +71,9 @@ def _family_or_refusal(entry: Entry, dynamics: Dynamics) -> Family | str:
 def _with_langevin(entry: Entry, dynamics: Overdamped | Underdamped) -> Family | str:
     """The family of a parameter that takes a step of Langevin dynamics."""
     form, noisy = entry.form, dynamics.noisy
-    if not _regular(dynamics):
-        return f"splitting={dynamics.splitting.text!r} has no fused step. Use each of A, B and O once, or 'BAOAB'."
+    if isinstance(dynamics, Underdamped) and not _regular(dynamics):
+        text = dynamics.splitting.text
+        return f"splitting={text!r} has no fused step. Use each of A, B and O once, or 'BAOAB'."
     refused = _wrong_layout(entry, noisy=noisy)
     if refused:
         return refused
@@ -132,13 +134,13 @@ def _wrong_layout(entry: Entry, *, noisy: bool) -> str | None:
     if not is_dense(entry):
         return f"Its strides {weight.stride()} leave gaps in memory. Make it contiguous."
     if isinstance(entry.form, OrthogonalForm) and not weight.is_contiguous():
-        # The kernels walk through memory, which in channels_last is another order of the elements: noise would
-        # fall on other ones.
+        # The kernels walk through memory, which in channels_last is another order of the elements: noise
+        # would fall on other ones.
         channels_last = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
         if noisy or not channels_last:
             return (
-                f"{entry.constraint!r} takes a fused step in channels_last without noise alone, and otherwise in "
-                "the order of a contiguous weight. Make it contiguous."
+                f"{entry.constraint!r} takes a fused step in channels_last without noise alone, and "
+                "otherwise in the order of a contiguous weight. Make it contiguous."
             )
     return None
 
@@ -153,8 +155,6 @@ def _installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def _regular(dynamics: Overdamped | Underdamped) -> bool:
+def _regular(dynamics: Underdamped) -> bool:
     """Whether a step takes one gradient, and each of its letters has the same share wherever it stands."""
-    if isinstance(dynamics, Overdamped):
-        return True
     return dynamics.segments == 1 and len(set(dynamics.splitting.segments[0])) == 3

@@ -71,7 +71,9 @@ class Lines:
         aligned = self._table.aligned and aligned
         options = {**self._options, "NOISE": noise, "VARIES": varies, "TRUSTED": trusted, "ALIGNED": aligned}
         if not letters:
-            return Launch(overdamped, len(self._table.chunks), **options, num_warps=2)
+            # Programs compiled apart (PARTS, ALIGNED) would fuse other products with sums, and a part of a
+            # weight has to move bit for bit as in the whole.
+            return Launch(overdamped, len(self._table.chunks), **options, num_warps=2, enable_fp_fusion=False)
         names = [name for name, _ in letters]
         code = {"LETTERS": encoded(names), "COUNT": len(names), "MOVES": "A" in names, "DRAW": draw}
         return Launch(underdamped, len(self._table.chunks), **code, **options, **_SMALL)

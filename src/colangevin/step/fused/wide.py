@@ -7,7 +7,7 @@ from torch import Tensor
 
 from colangevin.kernels.letters import encoded
 from colangevin.kernels.spheres.wide_adam import wide_average, wide_dots, wide_means, wide_turn, wide_walk
-from colangevin.kernels.spheres.wide_langevin import wide_evolve, wide_gram, wide_move
+from colangevin.kernels.spheres.wide_langevin import wide_evolve, wide_gram, wide_move, wide_normal
 from colangevin.step.fused.adam import AdamMover
 from colangevin.step.fused.fused import Fused
 from colangevin.step.fused.memory import TYPES
@@ -39,17 +39,22 @@ class WideMover(Fused):
             "SLACK": int(form_of(first).slack),
         }
         of_pieces: dict[str, Any] = {**shared, **_kinds(self)}
-        self._gram = self.table.of_pieces(wide_gram, **of_pieces)
+        self._gram = self.table.of_pieces(wide_gram, AGAIN=False, **of_pieces)
+        self._normal = self.table.of_rows(wide_normal)
+        self._gram_again = self.table.of_pieces(wide_gram, AGAIN=True, **of_pieces)
         self._evolve = self.table.of_rows(wide_evolve, **shared, COUNT=len(pattern.letters))
         self._move = self.table.of_pieces(wide_move, **of_pieces)
 
     def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         table = self.table
         table.take_up_edits()
-        tables = (table.rows, table.wide)
+        tables, found = (table.rows, table.wide), (table.partials, table.coefficients)
         for launch, chunks in self._gram:
-            launch(*tables, grads, self.decays, chunks, self.flags.table, rates, table.partials)
-        self._evolve(*tables, table.all_rows, rates, table.partials, table.coefficients)
+            launch(*tables, grads, self.decays, chunks, self.flags.table, rates, *found)
+        self._normal(*tables, table.all_rows, *found)
+        for launch, chunks in self._gram_again:
+            launch(*tables, grads, self.decays, chunks, self.flags.table, rates, *found)
+        self._evolve(*tables, table.all_rows, rates, *found)
         for launch, chunks in self._move:
             launch(*tables, grads, self.decays, chunks, rates, table.coefficients)
 

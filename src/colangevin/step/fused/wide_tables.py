@@ -55,10 +55,10 @@ class WideTable:
             outer, inner = digits_of(entry)
             digits_at = [self._keep(upload(each, torch.int32)).data_ptr() for each in (outer, inner) if each]
             chunks = by_piece.setdefault(WideCut(len(outer), len(inner), is_alike(entry)), [])
+            blocks = list(range(count * pieces))
+            if side_by_side(outer):  # pieces of neighbouring rows share the memory that they fetch
+                blocks = [k % count * pieces + k // count for k in blocks]
             for row in sphere_rows(entry, radii, digits_at or [0, 0], number):
-                blocks = range(count * pieces)
-                if side_by_side(outer):  # pieces of neighbouring rows share the memory that they fetch
-                    blocks = [k % count * pieces + k // count for k in blocks]
                 chunks += [ChunkRow(row=len(rows), block=block) for block in blocks]
                 by_row += [ChunkRow(row=len(rows), block=block) for block in range(count)]
                 rows.append(row)
@@ -71,9 +71,9 @@ class WideTable:
         self.pieces = {cut: upload(each, torch.int32) for cut, each in by_piece.items()}
         #: those of a kernel that works on rows
         self.all_rows = upload(by_row, torch.int32)
-        room = {"dtype": torch.float64, "device": upload.device}
-        self.partials = torch.zeros(first_piece, PARTS_OF_A_PIECE.value, **room)
-        self.coefficients = torch.zeros(first_row, PARTS_OF_A_PIECE.value, **room)
+        room = int(PARTS_OF_A_PIECE.value)
+        self.partials = torch.zeros(first_piece, room, dtype=torch.float64, device=upload.device)
+        self.coefficients = torch.zeros(first_row, room, dtype=torch.float64, device=upload.device)
         first = entries[0]
         self._type = TYPES[first.parameter.dtype]
         self._slack = int(form_of(first).slack)
