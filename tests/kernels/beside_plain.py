@@ -36,6 +36,10 @@ LIES: dict[str, tuple[tuple[int, ...], Lie]] = {
 def start(constraint: cl.Constraint, shape: Sequence[int]) -> Tensor:
     """A weight where the constraint holds it."""
     weight = 0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    if isinstance(constraint, cl.NonNegative):
+        return weight.abs_()  # the nearest ones would be 0, where only noise moves them
+    if isinstance(constraint, cl.Simplex):
+        return weight.flatten(1).softmax(1).view_as(weight)
     keeps = isinstance(constraint, cl.Sphere) and constraint.radius is None
     return weight if keeps else constraint.init_(weight, init="nearest")
 

@@ -19,6 +19,7 @@ from colangevin.kernels.elementwise.rows import (
     reals_of,
     row_of,
 )
+from colangevin.kernels.elementwise.squares import read_square, stopped
 from colangevin.kernels.trigonometry import sine, wrap
 
 __all__ = ["adam_lines"]
@@ -33,6 +34,7 @@ def adam_lines(
     flags,  # int32 (parameters,): set where a gradient is not finite
     corrections,  # float32: two for each parameter
     rates,  # float32: one AdamRow, or one for each weight
+    SQUARES: tl.constexpr,  # whether every weight is the square of its position
     RADII: tl.constexpr,  # whether each element has a radius of its own
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     TRUSTED: tl.constexpr,  # whether torch counts no write of a weight since the last step
@@ -66,7 +68,16 @@ def adam_lines(
     old_m = tl.load(momentum_at + i, mask=inside, other=0.0).to(tl.float32)
     old_v = tl.load(second_at + i, mask=inside, other=0.0).to(tl.float32)
     radii = radii_of(row, r, start, i, inside, RADII, ALIGNED)
-    if r > 0:
+    if SQUARES:
+        theta, root = read_square(weight_at, position_at, i, inside, TRUSTED, weight_type)
+        g = 2.0 * root * grad
+        m = old_m + first * (g - old_m)
+        v = squares(old_v, g, second)
+        d = scale * quotient(m, v, root_scale, eps) + decay * (2.0 * root * theta)
+        q = tl.where(finite, stopped(root - lr * d, weight_type), root)
+        tl.store(position_at + i, q, mask=inside)
+        q = q * q
+    elif r > 0:
         unit = 1.0 / radii
         theta, beta, _, cosine = read_circle(weight_at, position_at, i, inside, radii, TRUSTED, weight_type)
         g = cosine * grad * unit

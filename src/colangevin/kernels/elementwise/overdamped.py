@@ -20,6 +20,7 @@ from colangevin.kernels.elementwise.rows import (
     reals_of,
     row_of,
 )
+from colangevin.kernels.elementwise.squares import read_square, stopped
 from colangevin.kernels.noise import draw_key, normals
 from colangevin.kernels.rates import KICK, NOISE_SCALE, rates_of
 from colangevin.kernels.trigonometry import atan2, sine
@@ -39,6 +40,7 @@ def overdamped(
     NOISE: tl.constexpr,
     PARTS: tl.constexpr,
     DIGITS: tl.constexpr,
+    SQUARES: tl.constexpr,
     RADII: tl.constexpr,
     VARIES: tl.constexpr,
     TRUSTED: tl.constexpr,
@@ -65,7 +67,15 @@ def overdamped(
     if NOISE:
         key = draw_key(noise_key(row), 0)
     radii = radii_of(row, r, start, i, inside, RADII, ALIGNED)
-    if r > 0:
+    if SQUARES:
+        theta, old = read_square(weight_at, position_at, i, inside, TRUSTED, weight_type)
+        q = old - h * (2.0 * old * (grad + decay * theta))
+        if NOISE:
+            q = q + sigma * block_normals(key, row, start, BLOCK, PARTS, DIGITS)
+        q = tl.where(finite, stopped(q, weight_type), old)
+        tl.store(position_at + i, q, mask=inside)
+        q = q * q
+    elif r > 0:
         # x and y in units of r: the square of a gradient does not overflow
         unit = 1.0 / radii
         theta, old, x, y = read_circle(weight_at, position_at, i, inside, radii, TRUSTED, weight_type)

@@ -20,6 +20,7 @@ from colangevin.kernels.elementwise.rows import (
     reals_of,
     row_of,
 )
+from colangevin.kernels.elementwise.squares import read_square, stopped
 from colangevin.kernels.letters import LETTER_A, LETTER_B
 from colangevin.kernels.noise import draw_key
 from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
@@ -46,6 +47,7 @@ def underdamped(
     NOISE: tl.constexpr,
     PARTS: tl.constexpr,  # whether weights are parts of others, whose noise they draw
     DIGITS: tl.constexpr,  # how many lead from places in memory to numbers of elements; 0 where they agree
+    SQUARES: tl.constexpr,  # whether every weight is the square of its position
     RADII: tl.constexpr,  # whether each element has a radius of its own
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     TRUSTED: tl.constexpr,  # whether torch counts no write of a weight since the last step
@@ -80,7 +82,10 @@ def underdamped(
 
     radii = radii_of(row, r, start, i, inside, RADII, ALIGNED)
     unit = 1.0 / radii
-    if r > 0:
+    if SQUARES:
+        theta, beta = read_square(weight_at, position_at, i, inside, TRUSTED, weight_type)
+        force = 2.0 * beta * (grad + decay * theta)
+    elif r > 0:
         theta, beta, _, cosine = read_circle(weight_at, position_at, i, inside, radii, TRUSTED, weight_type)
         force = cosine * (grad + decay * theta) * unit
     else:
@@ -100,7 +105,9 @@ def underdamped(
             q = q + a * p
         elif (LETTERS >> (2 * letter)) & 3 == LETTER_B:
             p = p - b * force
-            if r > 0:
+            if SQUARES:
+                p = tl.minimum(tl.maximum(p, -_LIMIT * _LIMIT), _LIMIT * _LIMIT)
+            elif r > 0:
                 p = tl.minimum(tl.maximum(p, -_LIMIT), _LIMIT)
         else:
             p = c * p
@@ -109,12 +116,16 @@ def underdamped(
             draw += 1
 
     tl.store(momentum_at + i, tl.where(finite, p, old), mask=inside)
-    if r > 0:
+    if SQUARES:
+        q = tl.where(finite, stopped(q, weight_type), beta)
+        tl.store(position_at + i, q, mask=inside)
+        q = q * q
+    elif r > 0:
         q = tl.where(finite, wrap(wrap(q)), beta)
         tl.store(position_at + i, q, mask=inside)
         q = radii * sine(q)
     q = tl.where(finite, q, theta)
-    moved = inside if MOVES else i < tl.where(r > 0, length, 0)
+    moved = inside if MOVES or SQUARES else i < tl.where(r > 0, length, 0)
     tl.store(weight_at + i, q.to(weight_type), mask=moved)
     if COUNTS:
         count_step(row, start)

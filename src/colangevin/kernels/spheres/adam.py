@@ -38,6 +38,7 @@ def adam_sphere(
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     SLACK: tl.constexpr,
     STORED: tl.constexpr,  # whether the position is kept apart from the weight
+    SQUARES: tl.constexpr,  # whether the entries of a weight are the squares of those of its position
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -84,18 +85,22 @@ def adam_sphere(
     q = theta
     if STORED:
         q = load(position_at, slot, held, TURNED and ALIKE)
-    x, finite = settled(theta, raw, q, unit, here, exists, column, n, SLACK, STORED, weight_type)
+    x, finite = settled(theta, raw, q, unit, here, exists, column, n, SLACK, STORED, SQUARES, weight_type)
     tl.store(flags + flag + row * 0, 1, mask=~finite & exists)
     grad = tl.minimum(tl.maximum(tl.where(finite, raw, 0.0), -_LIMIT), _LIMIT)
     if MAXIMIZE:
         grad = -grad
 
+    if SQUARES:
+        grad = 2.0 * x * grad
     g = tangent(x, grad)
     m = tangent(x, old_m + new * (g - old_m))
     v = squares(old_v, g, second)
     store(second_at, slot, tl.where(finite, v, old_v), held, TURNED and ALIKE)
     d = scale * quotient(m, v, root_scale, eps)
-    if SLACK:  # without it decay is normal
+    if SQUARES:
+        d += decay * (2.0 * x * theta)
+    elif SLACK:  # without it decay is normal
         d += decay * theta
     d = tangent(x, d)
     s = tl.sqrt(tl.sum(d * d, 1))[:, None]
@@ -110,4 +115,6 @@ def adam_sphere(
     q_new = tl.where(finite, r * x_new, q)
     if STORED:
         store(position_at, slot, q_new, held, TURNED and ALIKE)
+    if SQUARES:
+        q_new = q_new * q_new
     store(weight_at, place, tl.where(finite, q_new, theta).to(weight_type), inside, TURNED)

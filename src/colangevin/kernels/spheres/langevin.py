@@ -48,6 +48,7 @@ def sphere(
     PARTS: tl.constexpr,  # whether weights are parts of others, whose noise they draw
     SLACK: tl.constexpr,
     STORED: tl.constexpr,  # whether the position is kept apart from the weight
+    SQUARES: tl.constexpr,  # whether the entries of a weight are the squares of those of its position
     MAXIMIZE: tl.constexpr,
     weight_type: tl.constexpr,
     grad_type: tl.constexpr,
@@ -98,12 +99,14 @@ def sphere(
     q = theta
     if STORED:
         q = load(position_at, slot, held, TURNED and ALIKE)
-    x, finite = settled(theta, raw, q, unit, here, exists, column, n, SLACK, STORED, weight_type)
+    x, finite = settled(theta, raw, q, unit, here, exists, column, n, SLACK, STORED, SQUARES, weight_type)
     tl.store(flags + tl.load(line + FLAG) + row * 0, 1, mask=~finite & exists)
     grad = tl.where(finite, raw, 0.0)
     if MAXIMIZE:
         grad = -grad
     grad = grad + decay * theta
+    if SQUARES:
+        grad = 2.0 * x * grad
 
     if NOISE:
         step = tl.load(tl.load(line + STEP).to(tl.pointer_type(tl.int64)))
@@ -143,4 +146,6 @@ def sphere(
     q_new = tl.where(finite, r * x_new, q)
     if STORED:
         store(position_at, slot, q_new, held, TURNED and ALIKE)
+    if SQUARES:
+        q_new = q_new * q_new
     store(weight_at, place, tl.where(finite, q_new, theta).to(weight_type), inside, TURNED)

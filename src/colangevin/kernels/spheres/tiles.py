@@ -135,6 +135,7 @@ def settled(
     n,
     SLACK: tl.constexpr,
     STORED: tl.constexpr,
+    SQUARES: tl.constexpr,
     weight_type: tl.constexpr,
 ):
     """Unit vectors of all rows, and which have a finite gradient. An edited row lies where its weight is."""
@@ -143,11 +144,15 @@ def settled(
     x = theta * unit
     if STORED:
         # one reduction answers both whether a gradient is bad, as 2, and whether a weight was edited, as 1
-        changed = here & (q.to(weight_type).to(tl.float32) != theta)
+        lowered = q * q if SQUARES else q
+        changed = here & (lowered.to(weight_type).to(tl.float32) != theta)
         seen = tl.max(bad * 2 + changed.to(tl.int32), 1)[:, None]
         finite = seen < 2
         if tl.max(tl.max(seen, 1), 0) > 0:
             lifted = x
+            if SQUARES:
+                root = tl.sqrt_rn(tl.maximum(theta, 0.0))
+                lifted = tl.where(q < 0, -root, root)
             if SLACK:
                 norm = tl.sqrt(tl.sum(x * x, 1))[:, None]
                 xi = tl.sqrt(tl.maximum(1.0 - norm, 0.0) * (1.0 + norm))

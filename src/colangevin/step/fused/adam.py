@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colangevin.constraints.forms import SimplexForm, SquareForm
 from colangevin.dynamics import Dynamics
 from colangevin.kernels.adam.averages import correct
 from colangevin.kernels.adam.lines import adam_lines
@@ -90,6 +91,7 @@ class AdamLineMover(AdamMover):
         return Launch(
             adam_lines,
             len(self.table.chunks),
+            SQUARES=isinstance(self.entries[0].form, SquareForm),
             RADII=self.table.radii,
             VARIES=varies,
             TRUSTED=trusted,
@@ -118,6 +120,7 @@ class AdamSphereMover(AdamMover):
             VARIES=pattern.varies,
             SLACK=int(form_of(first).slack),
             STORED="position" in first.state,
+            SQUARES=isinstance(first.form, SimplexForm),
             **self._constants,
             **cut.constants,
         )

@@ -5,7 +5,7 @@ import importlib.util
 
 import torch
 
-from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SphereForm
+from colangevin.constraints.forms import ElementwiseForm, OrthogonalForm, SimplexForm, SphereForm, SquareForm
 from colangevin.dynamics import Adam, Dynamics, Langevin, Muon, Overdamped, Underdamped
 from colangevin.step.entry import Entry
 from colangevin.step.fused.layout import dimensions, in_order, is_dense
@@ -16,6 +16,7 @@ __all__ = ["Family", "family", "refusal", "triton_runs_on"]
 #: what parameters have to share to be moved together; the first item says by which mover
 Family = tuple[object, ...]
 
+_FORMS = (ElementwiseForm, SquareForm, SphereForm, SimplexForm, OrthogonalForm)
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _WIDEST_ROW = 16384  # entries that the registers of one program hold
 
@@ -54,7 +55,7 @@ def _family_or_refusal(entry: Entry, dynamics: Dynamics) -> Family | str:
     weight, grad, form = entry.parameter, entry.grad, entry.form
     if not triton_runs_on(weight.device):
         return "Fused steps need CUDA and Triton. Install triton."
-    if form is None or not isinstance(form, ElementwiseForm | SphereForm | OrthogonalForm):
+    if not isinstance(form, _FORMS):
         return f"{entry.constraint!r} has no fused step. Step its parameters outside of the graph."
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         dtypes = f"Its dtype is {weight.dtype} and that of its gradient {grad.dtype}."
@@ -84,13 +85,14 @@ def _with_langevin(entry: Entry, dynamics: Overdamped | Underdamped) -> Family |
         return "It is a part of a weight in several pieces, and has noise. Cut the weight along dimension 0."
     common = (letters, *_common(entry))
     # Noise is a large part of the cost of the first two families: parameters without it are launched apart.
-    if isinstance(form, ElementwiseForm):
-        return ("lines", noisy, _own_radii(entry), noisy and not in_order(dimensions(entry)), *common)
-    if isinstance(form, SphereForm):
+    if isinstance(form, ElementwiseForm | SquareForm):
+        numbered = noisy and not in_order(dimensions(entry))
+        return ("lines", type(form), noisy, _own_radii(entry), numbered, *common)
+    if isinstance(form, SphereForm | SimplexForm):
         spheres = _spheres(entry)
         if spheres == "wide spheres" and letters is not None and letters.text.count("O") > 1:
             return f"splitting={letters.text!r} has no fused step for long rows. Use a splitting with one O."
-        return (spheres, form.slack, noisy, *common)
+        return (spheres, type(form), _slack(form), noisy, *common)
     return ("frames", *common)
 
 
@@ -101,10 +103,10 @@ def _with_adam(entry: Entry, dynamics: Adam) -> Family | str:
     if refused:
         return refused
     common = (Adam, entry.dtype, *_common(entry))
-    if isinstance(form, ElementwiseForm):
-        return ("lines, Adam", _own_radii(entry), *common)
-    if isinstance(form, SphereForm):
-        return (f"{_spheres(entry)}, Adam", form.slack, *common)
+    if isinstance(form, ElementwiseForm | SquareForm):
+        return ("lines, Adam", type(form), _own_radii(entry), *common)
+    if isinstance(form, SphereForm | SimplexForm):
+        return (f"{_spheres(entry)}, Adam", type(form), _slack(form), *common)
     return f"Adam has no fused step under {entry.constraint!r}. Step it outside of the graph."
 
 
@@ -116,6 +118,10 @@ def _common(entry: Entry) -> Family:
 def _spheres(entry: Entry) -> str:
     """Whether a program can hold a row, or many work on it together."""
     return "spheres" if entry.configuration_shape[1] <= _WIDEST_ROW else "wide spheres"
+
+
+def _slack(form: SphereForm | SimplexForm) -> bool:
+    return isinstance(form, SphereForm) and form.slack
 
 
 def _own_radii(entry: Entry) -> bool:
@@ -130,6 +136,10 @@ def _wrong_layout(entry: Entry, *, noisy: bool) -> str | None:
     if grad.stride() != weight.stride() and not (grad.is_contiguous() and weight.is_contiguous()):
         return (
             f"Its gradient has strides {grad.stride()} and it {weight.stride()}. Give both one memory format."
+        )
+    if isinstance(entry.form, SimplexForm) and entry.configuration_shape[1] > _WIDEST_ROW:
+        return (
+            f"{entry.constraint!r} has fused steps for rows of up to {_WIDEST_ROW} entries. Cut the weight."
         )
     if not is_dense(entry):
         return f"Its strides {weight.stride()} leave gaps in memory. Make it contiguous."

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from colangevin.constraints.forms import SquareForm
 from colangevin.kernels.elementwise.overdamped import overdamped
 from colangevin.kernels.elementwise.underdamped import underdamped
 from colangevin.kernels.letters import encoded
@@ -36,6 +37,7 @@ class Lines:
         self._options = {
             "COUNTS": counts,
             "DIGITS": self._table.digits,
+            "SQUARES": isinstance(mover.entries[0].form, SquareForm),
             "RADII": self._table.radii,
             "PARTS": any(entry.window is not None for entry in mover.entries),
             "MAXIMIZE": bool(mover.entries[0].group["maximize"]),

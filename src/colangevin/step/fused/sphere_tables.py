@@ -7,7 +7,9 @@ import torch
 import triton
 from torch import Tensor
 
-from colangevin.constraints.forms import SphereForm
+from colangevin.constraints.forms import SimplexForm, SphereForm
+from colangevin.constraints.radius import Radius
+from colangevin.constraints.slices import Slices
 from colangevin.kernels.columns import ChunkRow, DigitRow, SphereRow
 from colangevin.step.entry import Entry
 from colangevin.step.fused.layout import dimensions, in_order
@@ -85,7 +87,9 @@ class SphereTable:
 
 
 def form_of(entry: Entry) -> SphereForm:
-    """The form of a parameter on spheres."""
+    """The form of a parameter on spheres; that of the roots of one on simplices."""
+    if isinstance(entry.form, SimplexForm):
+        return SphereForm(Radius(1.0), slack=False, slices=Slices(entry.shape, "rows"))
     assert isinstance(entry.form, SphereForm)
     return entry.form
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from colangevin.constraints.forms import SimplexForm
 from colangevin.kernels.letters import encoded
 from colangevin.kernels.spheres.langevin import sphere
 from colangevin.step.fused.fused import Fused
@@ -42,6 +43,7 @@ class SphereMover(Fused):
             VARIES=pattern.varies,
             SLACK=int(form_of(first).slack),
             STORED="position" in first.state,
+            SQUARES=isinstance(first.form, SimplexForm),
             MAXIMIZE=bool(first.group["maximize"]),
             weight_type=TYPES[first.parameter.dtype],
             grad_type=TYPES[first.grad.dtype],
