@@ -26,7 +26,7 @@ class Gradients:
         room = [-(-weight.numel() // _ALIGNMENT) * _ALIGNMENT for weight in self.weights]
         self.buffer = torch.empty(sum(room), device=self.weights[0].device)
         self.views = [
-            part[: weight.numel()].view(weight.shape)
+            part.as_strided(weight.shape, weight.stride())  # which lies as the weight does
             for part, weight in zip(self.buffer.split(room), self.weights, strict=True)
         ]
         self.refill()

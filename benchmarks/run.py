@@ -19,6 +19,7 @@ from benchmarks.machine import machine
 from benchmarks.measure import Budget, measure
 from benchmarks.muon import BATCHED, CONSTRAINED
 from benchmarks.noise import NORMALS, RANDN
+from benchmarks.ours_by_adam import ADAM, CHANNELS_LAST, KEPT_NORMS
 from benchmarks.ours_on_layers import GENERAL_ENTRIES, GENERAL_ROWS, GENERAL_WEIGHT, PLANES_AND_SQUARES
 from benchmarks.parametrizations import GEOTORCH, TORCH
 from benchmarks.riemannian import GEOOPT_CANONICAL, GEOOPT_EUCLIDEAN, POGO
@@ -92,7 +93,9 @@ def _cuda_sections(seconds: float) -> list[Section]:
     grown = Budget(0.0, seconds / 4, 60)
     peers = (SGD_FUSED, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
     return [
-        Section(workloads.GPT2_SMALL, _ELEMENTWISE, short, 3),
+        Section(workloads.GPT2_SMALL, (*_ELEMENTWISE, *ADAM, *KEPT_NORMS), short, 3),
+        Section(workloads.KERNELS, (SGD_FUSED, *CHANNELS_LAST), short, 3),
+        Section(workloads.LARGE_SQUARE, (SGD_FUSED, *PLANES_AND_SQUARES[1:]), short, 3),
         Section(workloads.MLP, _ELEMENTWISE, short, 3),
         Section(workloads.RESNET34, _ORTHOGONAL, long, 3),
         Section(workloads.RESNET34_LARGE_STEPS, (SGD_FUSED, ours.ORTHOGONAL, *_STIEFEL), long, 3),
@@ -123,7 +126,8 @@ def _quick_sections() -> list[Section]:
     general = Workload("small general", ((64, 8),))
     kernels = Workload("small kernels", ((8, 3, 3, 3), (4, 8, 1, 1)), orthonormal=True, drift=5)
     return [
-        Section(small, _ELEMENTWISE_CPU, budget, 1),
+        Section(small, (*_ELEMENTWISE_CPU, *ADAM, *KEPT_NORMS), budget, 1),
+        Section(Workload("small filters", ((8, 3, 3, 3),)), (SGD_FOREACH, *CHANNELS_LAST), budget, 1),
         Section(Workload("small layer", ((8, 6),)), _LAYER, budget, 1),
         Section(
             general,

@@ -12,6 +12,7 @@ __all__ = [
     "GENERAL_LAYER",
     "GENERAL_SQUARE",
     "GPT2_SMALL",
+    "KERNELS",
     "LARGE_MATRICES",
     "LARGE_SQUARE",
     "LAYER",
@@ -108,7 +109,11 @@ RESNET34 = Workload("ResNet-34 kernels, gradients 0.02", _RESNET34_KERNELS, orth
 RESNET34_LARGE_STEPS = Workload(
     "ResNet-34 kernels, gradients 0.1", _RESNET34_KERNELS, orthonormal=True, size=0.1, drift=_DRIFT
 )
-#: the same again, for contenders so slow that they have a comparison of their own
+#: the same again, held otherwise
+KERNELS = Workload("ResNet-34 kernels", _RESNET34_KERNELS)
+#: a weight whose entries or rows are squares
+LARGE_SQUARE = Workload("4096 × 4096", ((4096, 4096),))
+#: the same kernels again, for contenders so slow that they have a comparison of their own
 RESNET34_PARAMETRIZED = Workload(
     "ResNet-34 kernels, parametrized", _RESNET34_KERNELS, orthonormal=True, drift=_DRIFT
 )

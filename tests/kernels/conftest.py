@@ -9,14 +9,16 @@ import torch
 pytest.importorskip("triton")
 
 from colangevin.step.fused import (
+    adam,
     eligible,
     frame_launches,
     lines,
     matrices,
     muon,
     orthogonalise,
-    spheres,
+    sphere_tables,
     tilings,
+    wide_tables,
 )
 
 
@@ -30,7 +32,10 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         pytest.skip("Triton compiles for CUDA here")
     monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
     monkeypatch.setattr(lines, "_BLOCK", 64)
-    monkeypatch.setattr(spheres, "_TILE", 64)
+    monkeypatch.setattr(adam, "_BLOCK", 64)
+    monkeypatch.setattr(sphere_tables, "_TILE", 64)
+    monkeypatch.setattr(wide_tables, "_PIECE", 32)
+    monkeypatch.setattr(wide_tables, "_AT_ONCE", 2)
     monkeypatch.setattr(tilings, "_TILE", 16)
     monkeypatch.setattr(tilings, "_WIDE", 32)
     monkeypatch.setattr(frame_launches, "_LONG", 16)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 import colangevin as cl
 from colangevin.step import plan
+from tests.kernels.beside_plain import take_steps
 
 STEPS = 3
 # Largest difference after STEPS steps of weights of size 1: a few roundings of float32, or one unit of the
@@ -252,14 +253,6 @@ def test_a_bad_gradient_moves_nothing_it_touches_and_is_reported(device, constra
     parameter.grad = torch.zeros_like(parameter)
     with pytest.raises(cl.NonFiniteError, match=r"parameter 'w' \(4, 6\): its gradient held NaN or Inf"):
         take_steps(optimizer, 12, device)
-
-
-def take_steps(optimizer: torch.optim.Optimizer, count: int, device: torch.device) -> None:
-    """Steps; on a CUDA device each is waited for."""
-    for _ in range(count):
-        optimizer.step()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
 
 
 @pytest.mark.gpu

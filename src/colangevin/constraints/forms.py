@@ -8,6 +8,7 @@ inherit a form, so a method that it changes is used on every path.
 from dataclasses import dataclass
 
 from colangevin.constraints.radius import Radius
+from colangevin.constraints.slices import Slices
 
 __all__ = [
     "ElementwiseForm",
@@ -34,10 +35,11 @@ class SquareForm:
 
 @dataclass(frozen=True)
 class SphereForm:
-    """Every row moves alone: on the sphere of its radius, with the slack as a last entry if there is one."""
+    """Every slice moves alone: on the sphere of its radius, with slack as a last entry if there is one."""
 
     radius: Radius
     slack: bool
+    slices: Slices
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class Spheres(EmbeddedCurvature):
         self.ordered = self.slices.in_order
 
     @property
-    def form(self) -> SphereForm | None:
-        return SphereForm(self.radii, slack=False) if self.slices.in_order else None
+    def form(self) -> SphereForm:
+        return SphereForm(self.radii, slack=False, slices=self.slices)
 
     @property
     def configuration_shape(self) -> tuple[int, ...]:
@@ -169,8 +169,8 @@ class Balls(Spheres):
     independent = "rows"
 
     @property
-    def form(self) -> SphereForm | None:
-        return SphereForm(self.radii, slack=True) if self.slices.in_order else None
+    def form(self) -> SphereForm:
+        return SphereForm(self.radii, slack=True, slices=self.slices)
 
     @property
     def configuration_shape(self) -> tuple[int, ...]:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import triton.language as tl
 
 __all__ = [
+    "AdamRow",
     "ChunkRow",
+    "DigitRow",
     "LineReals",
     "LineRow",
     "MatrixRow",
@@ -22,6 +24,7 @@ __all__ = [
     "RateRow",
     "SphereRow",
     "TileRow",
+    "WideRow",
     "column",
     "width",
 ]
@@ -33,7 +36,12 @@ class LineRow(NamedTuple):
     weight: int  # address
     momentum: int  # address, 0 without one
     position: int  # address of the angles, 0 on a line
+    second: int  # address of Adam's averages of squares, 0 without them
     step: int  # address of the step count
+    radii: int  # address of a radius for each element, as the weight lies; 0 where all have one
+    order: (
+        int  # address of the digits that lead from places in memory to numbers of elements, 0 if they agree
+    )
     elements: int
     word: int  # of the parameter's noise
     copy: int  # number of the copy
@@ -45,7 +53,7 @@ class LineRow(NamedTuple):
 class LineReals(NamedTuple):
     """The real numbers of the same copy, as float32."""
 
-    radius: float  # 0 for a free weight
+    radius: float  # 0 for a free weight; of a weight with many, any of them
     decay: float  # weight decay
 
 
@@ -55,8 +63,11 @@ class SphereRow(NamedTuple):
     weight: int  # address
     momentum: int  # address, 0 without one
     position: int  # address, 0 where the weight itself is the position
+    second: int  # address of Adam's averages of squares, 0 without them
     step: int  # address of the step count
     radii: int  # address of a radius for each row
+    outer: int  # address of the digits that lead from the number of a row to its place; 0 where rows follow
+    inner: int  # address of those that lead from the number of an entry to its place in its row
     rows: int  # number of rows
     entries: int  # of a row of the weight
     stride: int  # of a row of momentum and position, padding included
@@ -65,6 +76,14 @@ class SphereRow(NamedTuple):
     seed: int
     flag: int  # index of the flag for a gradient that is not finite
     first: int  # row, as the whole counts it that the weight is a part of
+
+
+class WideRow(NamedTuple):
+    """The same copy where many programs work on one row, as int64."""
+
+    first_row: int  # number of its first row among the rows of all weights
+    first_piece: int  # number of its first piece among the pieces of all rows
+    pieces: int  # of a row
 
 
 class MatrixRow(NamedTuple):
@@ -127,6 +146,23 @@ class RateRow(NamedTuple):
     kick: Any  # b
     decay: Any  # c
     noise_scale: Any  # d
+
+
+class AdamRow(NamedTuple):
+    """The numbers of a step of Adam, as float32; on the host some may still be tensors."""
+
+    lr: Any
+    decay: Any  # weight decay
+    first: Any  # 1 - beta_1, the weight of a gradient in its average
+    second: Any  # 1 - beta_2, the weight of its square
+    eps: Any
+
+
+class DigitRow(NamedTuple):
+    """One digit of what leads from one order of elements to another, the fastest first, as int32."""
+
+    size: int  # how many values it takes
+    stride: int  # how far a step of it leads in the other order
 
 
 def column(row: Any, name: str) -> tl.constexpr:

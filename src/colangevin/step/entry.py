@@ -261,15 +261,17 @@ class Entry:
     def _room(self) -> Tensor:
         """Memory for a tensor of the state.
 
-        It has the parameter's shape and memory format where q has as many entries, so that both can be
-        walked through together. With slack it has the shape of q, and long rows are padded.
+        It has the parameter's shape where q has as many entries and, where they come in the same order, its
+        memory format, so that both can be walked through together. With slack it has the shape of q, and long
+        rows are padded.
 
         Returns:
             The tensor.
         """
         shape = self.state_shape
         if shape == tuple(self.parameter.shape):
-            return torch.empty_like(self.parameter, dtype=self.dtype, requires_grad=False)
+            lies = torch.preserve_format if self.manifold.ordered else torch.contiguous_format
+            return torch.empty_like(self.parameter, dtype=self.dtype, memory_format=lies, requires_grad=False)
         multiple = 1 if shape[-1] < _LONG_ROW else 4 if shape[-1] < _VERY_LONG_ROW else 16
         length = -(-shape[-1] // multiple) * multiple
         # zeros, since the padding goes into checkpoints

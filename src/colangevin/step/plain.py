@@ -14,6 +14,7 @@ from colangevin.errors import ConvergenceError
 from colangevin.noise import Window, normal, stream, streams
 from colangevin.step.entry import Entry
 from colangevin.step.hosted import Hosted
+from colangevin.step.recording import check_recordable
 
 __all__ = ["Plain", "moments_of", "noise_of", "stepped"]
 
@@ -29,6 +30,10 @@ class Plain(Hosted):
         super().__init__(entries)
         self.manifold = entries[0].manifold
         self._result: tuple[Tensor, Moments] | None = None
+
+    def doubtful(self, dynamics: Sequence[Dynamics], segment: int) -> list[Entry]:
+        check_recordable(self.entries, dynamics)
+        return super().doubtful(dynamics, segment)
 
     def prepare(self, dynamics: Sequence[Dynamics], segment: int) -> None:
         self._dynamics = dynamics[self.entries[0].group_index].on_host

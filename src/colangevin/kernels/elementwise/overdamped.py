@@ -10,15 +10,18 @@ from colangevin.kernels.elementwise.rows import (
     POSITION,
     WEIGHT,
     block_at,
+    block_normals,
     count_step,
-    first_element,
+    elements_of,
     length_from,
     noise_key,
+    radii_of,
     read_gradient,
     reals_of,
     row_of,
 )
-from colangevin.kernels.noise import draw_key, normals, normals_from
+from colangevin.kernels.elementwise.squares import read_square, stopped
+from colangevin.kernels.noise import draw_key, normals
 from colangevin.kernels.rates import KICK, NOISE_SCALE, rates_of
 from colangevin.kernels.trigonometry import atan2, sine
 
@@ -36,6 +39,9 @@ def overdamped(
     COUNTS: tl.constexpr,
     NOISE: tl.constexpr,
     PARTS: tl.constexpr,
+    DIGITS: tl.constexpr,
+    SQUARES: tl.constexpr,
+    RADII: tl.constexpr,
     VARIES: tl.constexpr,
     TRUSTED: tl.constexpr,
     MAXIMIZE: tl.constexpr,
@@ -60,24 +66,32 @@ def overdamped(
     grad, finite = read_gradient(grad_at, i, inside, flags + tl.load(row + FLAG), MAXIMIZE)
     if NOISE:
         key = draw_key(noise_key(row), 0)
-        element = first_element(row, start, PARTS)
-    if r > 0:
+    radii = radii_of(row, r, start, i, inside, RADII, ALIGNED)
+    if SQUARES:
+        theta, old = read_square(weight_at, position_at, i, inside, TRUSTED, weight_type)
+        q = old - h * (2.0 * old * (grad + decay * theta))
+        if NOISE:
+            q = q + sigma * block_normals(key, row, start, BLOCK, PARTS, DIGITS)
+        q = tl.where(finite, stopped(q, weight_type), old)
+        tl.store(position_at + i, q, mask=inside)
+        q = q * q
+    elif r > 0:
         # x and y in units of r: the square of a gradient does not overflow
-        unit = 1.0 / r
-        theta, old, x, y = read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
+        unit = 1.0 / radii
+        theta, old, x, y = read_circle(weight_at, position_at, i, inside, radii, TRUSTED, weight_type)
         x = x - h * ((grad + decay * theta) * unit)
         if NOISE:
-            along_theta, along_xi = normals(key, element + i)
+            along_theta, along_xi = normals(key, elements_of(row, start, BLOCK, PARTS, DIGITS))
             x = x + sigma * unit * along_theta
             y = y + sigma * unit * along_xi
         beta = tl.where(finite, atan2(x, y), old)
         tl.store(position_at + i, beta, mask=inside)
-        q = r * sine(beta)
+        q = radii * sine(beta)
     else:
         theta = tl.load(weight_at + i, mask=inside, other=0.0).to(tl.float32)
         q = theta - h * (grad + decay * theta)
         if NOISE:
-            q = q + sigma * normals_from(key, element, BLOCK, PARTS)
+            q = q + sigma * block_normals(key, row, start, BLOCK, PARTS, DIGITS)
     q = tl.where(finite, q, theta)
     tl.store(weight_at + i, q.to(weight_type), mask=inside)
     if COUNTS:

@@ -4,18 +4,22 @@ import triton
 import triton.language as tl
 
 from colangevin.kernels.columns import LineReals, LineRow, column, width
-from colangevin.kernels.noise import copy_key
+from colangevin.kernels.noise import copy_key, normals_from, normals_of
+from colangevin.kernels.orders import reordered
 
 __all__ = [
     "FLAG",
     "MOMENTUM",
     "POSITION",
+    "SECOND",
     "WEIGHT",
     "block_at",
+    "block_normals",
     "count_step",
-    "first_element",
+    "elements_of",
     "length_from",
     "noise_key",
+    "radii_of",
     "read_gradient",
     "reals_of",
     "row_of",
@@ -24,8 +28,11 @@ __all__ = [
 WEIGHT = column(LineRow, "weight")
 MOMENTUM = column(LineRow, "momentum")
 POSITION = column(LineRow, "position")
+SECOND = column(LineRow, "second")
 FLAG = column(LineRow, "flag")
 _STEP = column(LineRow, "step")
+_RADII = column(LineRow, "radii")
+_ORDER = column(LineRow, "order")
 _ELEMENTS = column(LineRow, "elements")
 _WORD = column(LineRow, "word")
 _COPY = column(LineRow, "copy")
@@ -51,6 +58,17 @@ def reals_of(reals, weight):
 
 
 @triton.jit
+def radii_of(row, r, start, i, inside, RADII: tl.constexpr, ALIGNED: tl.constexpr):
+    """The radius of each element of a block, given the one of the weight: 0 for a free one."""
+    if RADII:
+        radii_at = block_at(tl.load(row + _RADII), start, tl.float32, ALIGNED)
+        radii = tl.load(radii_at + i, mask=inside, other=1.0)
+    else:
+        radii = tl.where(r > 0, r, 1.0)
+    return radii
+
+
+@triton.jit
 def noise_key(row):
     """Key of a weight's noise in this step."""
     step = tl.load(tl.load(row + _STEP).to(tl.pointer_type(tl.int64)))
@@ -58,11 +76,29 @@ def noise_key(row):
 
 
 @triton.jit
-def first_element(row, start, PARTS: tl.constexpr):
-    """The number of a block's first element, for its noise."""
+def elements_of(row, start, BLOCK: tl.constexpr, PARTS: tl.constexpr, DIGITS: tl.constexpr):
+    """The numbers of a block's elements, for their noise."""
+    i = tl.arange(0, BLOCK)
+    if DIGITS:
+        element = reordered((start + i).to(tl.int32), tl.load(row + _ORDER), DIGITS).to(tl.int64)
+    else:
+        element = start + i
     if PARTS:
-        start += tl.load(row + _FIRST)
-    return start
+        element += tl.load(row + _FIRST)
+    return element
+
+
+@triton.jit
+def block_normals(key, row, start, BLOCK: tl.constexpr, PARTS: tl.constexpr, DIGITS: tl.constexpr):
+    """A standard normal number for each element of a block."""
+    if DIGITS:
+        found = normals_of(key, elements_of(row, start, BLOCK, PARTS, DIGITS))
+    else:
+        first = start
+        if PARTS:
+            first += tl.load(row + _FIRST)
+        found = normals_from(key, first, BLOCK, PARTS)
+    return found
 
 
 @triton.jit

@@ -11,16 +11,18 @@ from colangevin.kernels.elementwise.rows import (
     POSITION,
     WEIGHT,
     block_at,
+    block_normals,
     count_step,
-    first_element,
     length_from,
     noise_key,
+    radii_of,
     read_gradient,
     reals_of,
     row_of,
 )
+from colangevin.kernels.elementwise.squares import read_square, stopped
 from colangevin.kernels.letters import LETTER_A, LETTER_B
-from colangevin.kernels.noise import draw_key, normals_from
+from colangevin.kernels.noise import draw_key
 from colangevin.kernels.rates import DECAY, DRIFT, KICK, NOISE_SCALE, rates_of
 from colangevin.kernels.trigonometry import sine, wrap
 
@@ -44,6 +46,9 @@ def underdamped(
     COUNTS: tl.constexpr,  # whether this launch adds 1 to the step counts
     NOISE: tl.constexpr,
     PARTS: tl.constexpr,  # whether weights are parts of others, whose noise they draw
+    DIGITS: tl.constexpr,  # how many lead from places in memory to numbers of elements; 0 where they agree
+    SQUARES: tl.constexpr,  # whether every weight is the square of its position
+    RADII: tl.constexpr,  # whether each element has a radius of its own
     VARIES: tl.constexpr,  # whether there is a row of rates for each weight
     TRUSTED: tl.constexpr,  # whether torch counts no write of a weight since the last step
     MAXIMIZE: tl.constexpr,
@@ -75,10 +80,13 @@ def underdamped(
     grad, finite = read_gradient(grad_at, i, inside, flags + tl.load(row + FLAG), MAXIMIZE)
     old = tl.load(momentum_at + i, mask=inside, other=0.0)
 
-    unit = 1.0
-    if r > 0:
-        unit = 1.0 / r
-        theta, beta, _, cosine = read_circle(weight_at, position_at, i, inside, r, TRUSTED, weight_type)
+    radii = radii_of(row, r, start, i, inside, RADII, ALIGNED)
+    unit = 1.0 / radii
+    if SQUARES:
+        theta, beta = read_square(weight_at, position_at, i, inside, TRUSTED, weight_type)
+        force = 2.0 * beta * (grad + decay * theta)
+    elif r > 0:
+        theta, beta, _, cosine = read_circle(weight_at, position_at, i, inside, radii, TRUSTED, weight_type)
         force = cosine * (grad + decay * theta) * unit
     else:
         # without an A a free weight is read for its decay alone
@@ -91,28 +99,33 @@ def underdamped(
     p = old
     if NOISE:
         key = noise_key(row)
-        element = first_element(row, start, PARTS)
     draw = DRAW
     for letter in tl.static_range(COUNT):
         if (LETTERS >> (2 * letter)) & 3 == LETTER_A:
             q = q + a * p
         elif (LETTERS >> (2 * letter)) & 3 == LETTER_B:
             p = p - b * force
-            if r > 0:
+            if SQUARES:
+                p = tl.minimum(tl.maximum(p, -_LIMIT * _LIMIT), _LIMIT * _LIMIT)
+            elif r > 0:
                 p = tl.minimum(tl.maximum(p, -_LIMIT), _LIMIT)
         else:
             p = c * p
             if NOISE:
-                p = p + d * unit * normals_from(draw_key(key, draw), element, BLOCK, PARTS)
+                p = p + d * unit * block_normals(draw_key(key, draw), row, start, BLOCK, PARTS, DIGITS)
             draw += 1
 
     tl.store(momentum_at + i, tl.where(finite, p, old), mask=inside)
-    if r > 0:
+    if SQUARES:
+        q = tl.where(finite, stopped(q, weight_type), beta)
+        tl.store(position_at + i, q, mask=inside)
+        q = q * q
+    elif r > 0:
         q = tl.where(finite, wrap(wrap(q)), beta)
         tl.store(position_at + i, q, mask=inside)
-        q = r * sine(q)
+        q = radii * sine(q)
     q = tl.where(finite, q, theta)
-    moved = inside if MOVES else i < tl.where(r > 0, length, 0)
+    moved = inside if MOVES or SQUARES else i < tl.where(r > 0, length, 0)
     tl.store(weight_at + i, q.to(weight_type), mask=moved)
     if COUNTS:
         count_step(row, start)

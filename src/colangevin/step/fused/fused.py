@@ -11,7 +11,7 @@ from torch import Tensor
 from colangevin.dynamics import Dynamics
 from colangevin.dynamics.rates import stamp
 from colangevin.kernels.counts import count_steps
-from colangevin.step.entry import Entry
+from colangevin.step.entry import STATE, Entry
 from colangevin.step.fused.flags import Flags
 from colangevin.step.fused.launch import Launch
 from colangevin.step.fused.pattern import Pattern, pattern_of
@@ -71,6 +71,10 @@ class Fused(Mover):
     @abstractmethod
     def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         """Move everything by one step; ``grads`` holds an address for every copy of every weight."""
+
+    def moments(self) -> tuple[str, ...]:
+        """What a step keeps in the state beside the position."""
+        return ("momentum",) if self._pattern.letters else ()
 
     # ---- the step --------------------------------------------------------------------------------
 
@@ -154,9 +158,9 @@ class Fused(Mover):
         if entry.stored and "position" not in entry.state:
             q = entry.configuration()
             entry.allocate("position").copy_(q.reshape(entry.state_shape))
-        if self._pattern.letters:
-            entry.allocate("momentum")
-        for key in entry.state.keys() & {"momentum", "position"}:
+        for key in self.moments():
+            entry.allocate(key)
+        for key in entry.state.keys() & set(STATE):
             entry.align(key)
         entry.begin_count()
 

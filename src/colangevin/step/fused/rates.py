@@ -5,12 +5,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from colangevin.dynamics import Dynamics, Overdamped, Underdamped
+from colangevin.dynamics import Adam, Dynamics, Muon, Overdamped, Underdamped
 from colangevin.dynamics.rates import Scalar, varies
-from colangevin.kernels.columns import RateRow
+from colangevin.kernels.columns import AdamRow, RateRow
 from colangevin.step.fused.uploads import Uploads
 
-__all__ = ["Rates", "copy_values"]
+__all__ = ["Rates", "adam_of", "copy_values"]
+
+
+def adam_of(dynamics: Dynamics) -> Adam:
+    """The step of Adam that a parameter takes, by itself or as a vector among Muon's matrices."""
+    found = dynamics.adam if isinstance(dynamics, Muon) else dynamics
+    assert isinstance(found, Adam)  # eligible.py lets no other through
+    return found
 
 
 def copy_values(value: Scalar, copies: int) -> list[float]:
@@ -44,7 +51,7 @@ class Rates:
         """The table on the device: a row for each copy."""
         if self.kept is not None:
             return self.kept
-        rows = [(_letter_rates(dynamics), copies) for dynamics, copies in self._steps]
+        rows = [(_row(dynamics), copies) for dynamics, copies in self._steps]
         if any(isinstance(value, Tensor) for row, _ in rows for value in row):
             tables = [self._on_device(row, copies) for row, copies in rows]
             return tables[0] if len(tables) == 1 else torch.cat(tables)
@@ -64,11 +71,14 @@ class Rates:
         return torch.stack([column.expand(copies) for column in columns], 1)
 
 
-def _letter_rates(dynamics: Dynamics) -> RateRow:
-    """The numbers of one letter each, or those of the overdamped step."""
+def _row(dynamics: Dynamics) -> RateRow | AdamRow:
+    """The numbers of one letter each, those of the overdamped step, or Adam's."""
     if isinstance(dynamics, Overdamped):
         return RateRow(drift=0.0, kick=dynamics.h, decay=0.0, noise_scale=dynamics.noise_scale)
-    assert isinstance(dynamics, Underdamped)  # eligible.py lets no other through
+    if not isinstance(dynamics, Underdamped):
+        adam = adam_of(dynamics)
+        first, second = (1 - beta for beta in adam.betas)
+        return AdamRow(lr=adam.lr, decay=adam.weight_decay, first=first, second=second, eps=adam.eps)
     rates = dynamics.rates
     share = dict(dynamics.splitting.segments[0])
     # a rate may be a tensor, whose product costs a launch

@@ -30,7 +30,10 @@ class Uploads:
         Returns:
             The table.
         """
-        table = torch.tensor(values, dtype=dtype, device="cpu")
+        return self.tensor(torch.tensor(values, dtype=dtype, device="cpu"))
+
+    def tensor(self, table: Tensor) -> Tensor:
+        """The same of a tensor on the CPU that nobody else writes."""
         if self.device.type != "cuda":
             return table
         table = table.pin_memory()

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm
+from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
 from colangevin.dynamics import Dynamics, Langevin, Overdamped
 from colangevin.native.library import library
 from colangevin.native.tables import MOST_LETTERS, TYPES
@@ -36,6 +36,8 @@ def native(entry: Entry, dynamics: Dynamics) -> bool:
 
 def _moves(form: Form, entry: Entry) -> bool:
     """Whether the library is there and has this form."""
+    if isinstance(form, SphereForm) and not form.slices.in_order:
+        return False
     used = library()
     if used is None or not isinstance(form, OrthogonalForm):
         return used is not None
