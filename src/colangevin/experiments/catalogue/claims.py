@@ -19,6 +19,7 @@ class Claim:
         better: which direction the statement says.
         paper: the paper's numbers; empty where it prints none.
         part: where; None for the only part.
+        margin: by how much the method is better at least; below 0, by how much it may be worse.
     """
 
     source: str
@@ -29,6 +30,7 @@ class Claim:
     better: Literal["higher", "lower"]
     paper: str = ""
     part: str | None = None
+    margin: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from colangevin.experiments.catalogue import (
     bounded_image_readings,
     bounded_images,
+    decoder,
+    decoder_searches,
     four_turn,
     language,
     language_searches,
@@ -35,6 +37,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     language_searches.SEARCH,
     language_searches.NEAREST,
     language_searches.BEST,
+    decoder.DECODER,
+    decoder_searches.SEARCH,
+    decoder_searches.WIDTHS,
 )
 
 

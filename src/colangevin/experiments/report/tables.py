@@ -124,7 +124,8 @@ def facts(result: Result) -> list[tuple[str, str]]:
 
 def _sizes(experiment: Experiment) -> str:
     """How the small form's problems differ from what the experiment says of itself."""
-    return ", ".join(f"{name} {size:,}" for name, size in experiment.quick.sizes) or "fewer runs and epochs"
+    sizes = [f"{name} {size:,}" if isinstance(size, int) else f"{name} {size}" for name, size in experiment.quick.sizes]
+    return ", ".join(sizes) or "fewer runs and epochs"
 
 
 def _named(missing: list[str]) -> str:
