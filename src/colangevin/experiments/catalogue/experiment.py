@@ -87,7 +87,9 @@ class Experiment:
             if not claim.baselines:
                 raise ValueError(f"a claim about {claim.method!r} has no baseline")
             if claim.margin and MEASURES[claim.measure].decades:
-                raise ValueError(f"a claim about {claim.measure!r}, a ratio, has a margin, which is a difference")
+                raise ValueError(
+                    f"a claim about {claim.measure!r}, a ratio, has a margin, which is a difference"
+                )
         for number in self.reported:
             self._check_measured(number.measure, number.part, number.method)
 

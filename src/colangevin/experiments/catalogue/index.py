@@ -3,13 +3,13 @@
 from colangevin.experiments.catalogue import (
     bounded_image_readings,
     bounded_images,
-    decoder,
-    decoder_searches,
     four_turn,
     language,
     language_searches,
     orthogonal_image_variants,
     orthogonal_images,
+    source_code,
+    source_code_searches,
     two_turn,
     two_turn_searches,
 )
@@ -37,9 +37,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     language_searches.SEARCH,
     language_searches.NEAREST,
     language_searches.BEST,
-    decoder.DECODER,
-    decoder_searches.SEARCH,
-    decoder_searches.WIDTHS,
+    source_code.DECODER,
+    source_code_searches.SEARCH,
+    source_code_searches.WIDTHS,
 )
 
 

@@ -14,9 +14,9 @@ class Method:
         name: what tables and plots call it.
         lr: step size, h for ``CoLod`` and ``CoLud``, the learning rate for the others. A decoder has another
             one for all weights that are no hidden matrices.
-        optimizer: class of the optimizer; without constraint and temperature ``CoLod`` is plain SGD. ``AdamW``
-            and ``Muon`` are those of torch, the others those of this library. A decoder's is that of its
-            hidden matrices.
+        optimizer: class of the optimizer; without constraint and temperature ``CoLod`` is plain SGD.
+            ``AdamW`` and ``Muon`` are those of torch, the others those of this library. A decoder's is that
+            of its hidden matrices.
         friction: of ``CoLud``.
         momentum: of ``ConstrainedSGD``, ``Muon`` and ``ConstrainedMuon``.
         temperature: of the noise.

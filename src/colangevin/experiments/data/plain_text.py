@@ -90,6 +90,16 @@ def _of_files(folder: Path, paths: Sequence[Path]) -> tuple[Tensor, Tensor]:
     """Files in the order of their names' MD5, joined by a zero byte; the first are held out.
 
     The order has nothing to do with what is in the files, and is the same on every machine.
+
+    Args:
+        folder: of the files.
+        paths: theirs.
+
+    Returns:
+        Bytes to train on and bytes held out.
+
+    Raises:
+        DataError: when nothing is left to train on.
     """
     keys = {path: hashlib.md5(path.relative_to(folder).as_posix().encode()).hexdigest() for path in paths}
     texts = [path.read_bytes() for path in sorted(paths, key=keys.__getitem__)]
@@ -100,8 +110,8 @@ def _of_files(folder: Path, paths: Sequence[Path]) -> tuple[Tensor, Tensor]:
         first += 1
     if first == len(texts):
         raise DataError(
-            f"{folder}: has {len(texts)} file{'s' * (len(texts) > 1)} of text, none of which is left to train "
-            "on when some are held out. Put more files of text there, or cut the text into several."
+            f"{folder}: has {len(texts)} file{'s' * (len(texts) > 1)} of text, none of which is left to "
+            "train on when some are held out. Put more files of text there, or cut the text into several."
         )
     return _tensor(b"\0".join(texts[first:])), _tensor(b"\0".join(texts[:first]))
 

@@ -13,7 +13,7 @@ BYTES = 256
 _SLOWEST = 10_000.0
 
 
-class _Attention(nn.Module):
+class _RotaryAttention(nn.Module):
     """Causal self-attention with rotary positions; queries, keys and values are matrices of their own."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -30,16 +30,17 @@ class _Attention(nn.Module):
 
     def _headed(self, x: Tensor) -> Tensor:
         """From (batch, length, width) to (batch, heads, length, width / heads)."""
-        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        batch, length, width = x.shape
+        return x.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
 
 
-class _Hidden(nn.Module):
+class _HiddenLayer(nn.Module):
     """Attention and a perceptron, each behind a norm and with a shortcut around both."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
-        self.attention = _Attention(width, heads)
+        self.attention = _RotaryAttention(width, heads)
         self.up = nn.Linear(width, 4 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
 
@@ -72,7 +73,7 @@ class Decoder(nn.Module):
         if width % (2 * heads):
             raise ValueError(f"width={width}: must be a multiple of twice the heads, {2 * heads}")
         self.embedding = nn.Embedding(BYTES, width)
-        self.layers = nn.ModuleList(_Hidden(width, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(_HiddenLayer(width, heads) for _ in range(layers))
         self.norm = nn.RMSNorm(width)
         self.output = nn.Linear(width, BYTES, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)

@@ -124,7 +124,10 @@ def facts(result: Result) -> list[tuple[str, str]]:
 
 def _sizes(experiment: Experiment) -> str:
     """How the small form's problems differ from what the experiment says of itself."""
-    sizes = [f"{name} {size:,}" if isinstance(size, int) else f"{name} {size}" for name, size in experiment.quick.sizes]
+    sizes = [
+        f"{name} {size:,}" if isinstance(size, int) else f"{name} {size}"
+        for name, size in experiment.quick.sizes
+    ]
     return ", ".join(sizes) or "fewer runs and epochs"
 
 

@@ -52,8 +52,9 @@ class ByteTask:
         half = len(held_out) // 2
         if min(len(self._text), half) <= problem.length:
             raise DataError(
-                f"The text {problem.data!r} has {len(self._text):,} bytes to train on and {len(held_out):,} held "
-                f"out; it must have more than {problem.length:,} and {2 * problem.length:,}. Put more text there."
+                f"The text {problem.data!r} has {len(self._text):,} bytes to train on and {len(held_out):,} "
+                f"held out; it must have more than {problem.length:,} and {2 * problem.length + 1:,}. "
+                "Put more text there."
             )
         self._parts = {"validation": held_out[:half], "test": held_out[half:]}
         #: pieces of every step of an epoch
@@ -62,9 +63,14 @@ class ByteTask:
         self._along = torch.arange(problem.length + 1, device=device)
 
     def model(self, method: Method) -> nn.Module:
-        """A new network, on the CPU."""
+        """A new network, on the CPU; on CUDA its layers will be compiled."""
         problem = self.problem
-        return Decoder(problem.width, problem.layers, problem.heads, problem.length)
+        made = Decoder(problem.width, problem.layers, problem.heads, problem.length)
+        if self._text.is_cuda:
+            # alike: one graph serves all layers of all networks of a process
+            for layer in made.layers:
+                layer.compile(dynamic=False)
+        return made
 
     def hidden(self, model: nn.Module) -> list[str]:
         """Names of the weights that the method moves; the others are under Adam."""

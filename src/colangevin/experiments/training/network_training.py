@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,8 +24,8 @@ from colangevin.experiments.training.network_optimizer import (
     groups_at_the_start,
     penalised_weights,
 )
-from colangevin.experiments.training.randomness import Draw, seeded
 from colangevin.experiments.training.optimizer_pair import OptimizerPair, constrained_among
+from colangevin.experiments.training.randomness import Draw, seeded
 from colangevin.experiments.training.step_graphs import StepGraphs
 from colangevin.experiments.training.task import Task
 from colangevin.experiments.training.text_task import TextTask
@@ -79,8 +79,6 @@ class NetworkTraining:
         with seeded(seed, Draw.WEIGHTS, run, 1):
             groups = groups_at_the_start(self.model, method, rules)
         self.model.to(device)
-        compiled = device.type == "cuda" and not self.task.captured
-        self._network: Callable[[Tensor], Tensor] = torch.compile(self.model) if compiled else self.model
         self.weights = list(self.model.parameters())
         # buffers, whose addresses a captured graph keeps
         self._grads = [torch.zeros_like(weight) for weight in self.weights]
@@ -147,7 +145,8 @@ class NetworkTraining:
 
     def _logits(self, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            return self._network(x)
+            logits: Tensor = self.model(x)
+            return logits
 
     def _penalty(self) -> Tensor | float:
         """λ Σ ‖WᵀW − I‖², with W flattened to (outputs, rest) and transposed where it is wide."""

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from colangevin.experiments.catalogue.claims import Claim
-from colangevin.experiments.catalogue.decoder import (
+from colangevin.experiments.catalogue.experiment import Experiment
+from colangevin.experiments.catalogue.method import Method
+from colangevin.experiments.catalogue.parts import NetworkPart
+from colangevin.experiments.catalogue.source_code import (
     ADAM_ROWS,
     ADAMW,
     DECODER,
@@ -19,9 +22,6 @@ from colangevin.experiments.catalogue.decoder import (
     SGD_ROWS,
     TEXT,
 )
-from colangevin.experiments.catalogue.experiment import Experiment
-from colangevin.experiments.catalogue.method import Method
-from colangevin.experiments.catalogue.parts import NetworkPart
 
 __all__ = ["SEARCH", "WIDTHS"]
 
@@ -31,16 +31,16 @@ def _at_rates(method: Method, rates: Sequence[float]) -> tuple[Method, ...]:
     return tuple(replace(method, name=f"{method.name}, rate {rate:g}", lr=rate) for rate in rates)
 
 
-_ANGLES = (0.01, 0.02, 0.04)
+_ANGLES = (0.01, 0.02, 0.04, 0.08)
 _SEARCHED = {
-    ADAMW: (1e-3, 2e-3, 4e-3),
+    ADAMW: (1e-3, 2e-3, 4e-3, 8e-3),
     MUON: _ANGLES,
     ROWS: _ANGLES,
     FROBENIUS: _ANGLES,
     ORTHOGONAL: _ANGLES,
-    ADAM_ROWS: (5e-4, 1e-3, 2e-3),
-    SGD_ROWS: (0.3, 1.0, 3.0),
-    SGD_ORTHOGONAL: (0.3, 1.0, 3.0),
+    ADAM_ROWS: (5e-4, 1e-3, 2e-3, 4e-3),
+    SGD_ROWS: (0.3, 1.0, 3.0, 10.0),
+    SGD_ORTHOGONAL: (0.3, 1.0, 3.0, 10.0),
 }
 _METHODS = {method: _at_rates(method, _SEARCHED[method]) for method in METHODS}
 
@@ -68,12 +68,14 @@ SEARCH = replace(
     name="decoder-search",
     title="Decoder on C sources: the search for the learning rates",
     covers=("decoder-rates",),
-    about="As decoder, every method at three learning rates, one run each on a seed of its own. Rates of Muon "
-    "on spheres and on orthogonal weights are angles, that Adam's and free Muon's are not.",
+    about="As decoder, but for 400 steps: every method at four learning rates, one run each, on another seed "
+    "than decoder's. The rates of Muon on spheres and on orthogonal weights are angles.",
     parts=(NetworkPart(TEXT, PROBLEM, tuple(each for rates in _METHODS.values() for each in rates)),),
     runs=1,
+    epochs=50,
     points=5,
     seed=0,
+    quick=replace(QUICK, epochs=6),
     claims=_claims(ROWS, _METHODS),
 )
 
