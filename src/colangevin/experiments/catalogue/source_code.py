@@ -23,7 +23,7 @@ ROWS = Method("Muon on row spheres", 0.02, "ConstrainedMuon", momentum=0.95, hid
 FROBENIUS = replace(ROWS, name="Muon on Frobenius spheres", hidden="Frobenius spheres")
 ORTHOGONAL = replace(ROWS, name="Muon on orthogonal weights", hidden="orthogonal")
 ADAM_ROWS = Method("Adam on row spheres", 1e-3, "ConstrainedAdam", hidden="row spheres")
-SGD_ROWS = Method("SGD-m on row spheres", 1.0, "ConstrainedSGD", momentum=0.9, hidden="row spheres")
+SGD_ROWS = Method("SGD-m on row spheres", 0.5, "ConstrainedSGD", momentum=0.9, hidden="row spheres")
 SGD_ORTHOGONAL = replace(SGD_ROWS, name="SGD-m on orthogonal weights", hidden="orthogonal")
 METHODS = (ADAMW, MUON, ROWS, FROBENIUS, ORTHOGONAL, ADAM_ROWS, SGD_ROWS, SGD_ORTHOGONAL)
 
@@ -51,12 +51,12 @@ DECODER = Experiment(
     name="decoder",
     title="Decoder of 25 million weights on C sources: constraints beside AdamW and Muon",
     covers=("decoder-rows", "decoder-frobenius"),
-    about=f"{_ABOUT} Every method has the best of four learning rates, by validation on another seed "
+    about=f"{_ABOUT} Every method has the best of three learning rates, by validation on another seed "
     "(decoder-search).",
     parts=(NetworkPart(TEXT, PROBLEM, METHODS),),
     runs=3,
     epochs=100,
-    points=10,
+    points=8,
     seed=1,
     quick=QUICK,
     claims=tuple(

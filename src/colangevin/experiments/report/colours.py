@@ -6,7 +6,6 @@ of the method that has the colour. All colours have a contrast of at least 3 wit
 background.
 """
 
-import itertools
 import zlib
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +15,6 @@ __all__ = ["LOOKS", "PLANE", "Look", "Plane", "look"]
 _BLUE, _INDIGO, _PURPLE, _MAGENTA = "#2b7cc9", "#6a6fe0", "#9a55d6", "#d0459b"
 _RED, _ORANGE, _OCHRE, _BROWN = "#e0403f", "#dd6b10", "#a98200", "#a5663a"
 _OLIVE, _GREEN, _EMERALD, _CYAN, _GREY = "#768c17", "#2a9440", "#0b8f83", "#1593b5", "#7b8591"
-_ROSE, _SLATE, _TAN = "#d1647f", "#5f86a3", "#b8805a"
 
 
 class Look(NamedTuple):
@@ -109,28 +107,21 @@ LOOKS: dict[str, Look] = {
     "SGD-m 0.1, 0.8, WD 5e-5": Look(_BLUE, "dot"),
     "SGD-m 0.1, 0.8, WD 1e-5": Look(_CYAN, "dash"),
     "SGD-m 0.3, 0.74": Look(_EMERALD),
-    # a decoder's: a colour for each method, and one or two with dashes for its learning rates
-    **{
-        name: Look(colour, dash)
-        for method, colours, rates in (
-            ("AdamW", (_BLUE, _CYAN), "0.0005 0.001 0.002 0.004 0.008"),
-            ("Muon", (_INDIGO, _PURPLE), "0.005 0.01 0.02 0.04 0.08"),
-            ("Muon on row spheres", (_RED, _MAGENTA), "0.005 0.01 0.02 0.04 0.08"),
-            ("Muon on Frobenius spheres", (_ORANGE, _BROWN), "0.005 0.01 0.02 0.04 0.08"),
-            ("Muon on orthogonal weights", (_GREEN, _EMERALD), "0.01 0.02 0.04 0.08"),
-            ("Adam on row spheres", (_OCHRE, _OLIVE), "0.00025 0.0005 0.001 0.002 0.004"),
-            ("SGD-m on row spheres", (_GREY, _ROSE), "0.3 1 3 10"),
-            ("SGD-m on orthogonal weights", (_SLATE, _TAN), "0.3 1 3 10"),
-        )
-        for name, (colour, dash) in (
-            (method, (colours[0], "solid")),
-            *zip(
-                (f"{method}, rate {rate}" for rate in rates.split()),
-                itertools.product(colours, ("solid", "dash", "dot")),
-                strict=False,
-            ),
-        )
-    },
+    # a decoder's
+    "AdamW": Look(_BLUE),
+    "Muon": Look(_INDIGO),
+    "Muon on row spheres": Look(_RED),
+    "Muon on Frobenius spheres": Look(_ORANGE),
+    "Muon on orthogonal weights": Look(_GREEN),
+    "Adam on row spheres": Look(_CYAN),
+    "SGD-m on row spheres": Look(_OCHRE),
+    "SGD-m on orthogonal weights": Look(_OLIVE),
+    # multiples of a learning rate
+    "rate × 0.25": Look(_CYAN, "dash"),
+    "rate × 0.5": Look(_BLUE),
+    "rate × 1": Look(_PURPLE),
+    "rate × 2": Look(_RED),
+    "rate × 4": Look(_ORANGE, "dash"),
 }
 
 _OTHERS = tuple(
