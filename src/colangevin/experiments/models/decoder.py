@@ -53,8 +53,8 @@ class _HiddenLayer(nn.Module):
 class Decoder(nn.Module):
     """Embeddings of bytes, layers of attention and perceptrons behind norms, a linear map to the bytes.
 
-    Touvron et al. 2023 ("LLaMA"), with a plain perceptron of four times the width. Linear maps start as torch
-    starts them, embeddings with a standard deviation of 0.02; the output starts at 0.
+    Touvron et al. 2023 ("LLaMA"), with a plain perceptron of four times the width. All starts as torch
+    starts it, but the output, which starts at 0.
 
     Args:
         width: of an embedding.
@@ -76,7 +76,6 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(_HiddenLayer(width, heads) for _ in range(layers))
         self.norm = nn.RMSNorm(width)
         self.output = nn.Linear(width, BYTES, bias=False)
-        nn.init.normal_(self.embedding.weight, std=0.02)
         nn.init.zeros_(self.output.weight)
         self.register_buffer("turns", _turns(length, width // heads), persistent=False)
 
