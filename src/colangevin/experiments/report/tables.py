@@ -16,10 +16,10 @@ __all__ = ["METHOD", "Table", "claims", "facts", "numbers", "summary_line"]
 METHOD = (
     "A claim is tested by the differences between a method and its baseline, of several the best, run by "
     f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
-    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, does "
-    "not hold when it lies on the other, and is undecided when it does neither or there are fewer than "
-    f"{FEWEST_RUNS} runs. Numbers are means over runs ± standard deviation; those of the curvature are over "
-    "all points of all boundaries, as in the paper."
+    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says (of "
+    "its margin, where it has one), does not hold when it lies on the other, and is undecided when it does "
+    f"neither or there are fewer than {FEWEST_RUNS} runs. Numbers are means over runs ± standard deviation; "
+    "those of the curvature are over all points of all boundaries, as in the paper."
 )
 
 
