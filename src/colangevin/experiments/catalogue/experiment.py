@@ -88,7 +88,7 @@ class Experiment:
                 raise ValueError(f"a claim about {claim.method!r} has no baseline")
             if claim.margin and MEASURES[claim.measure].decades:
                 raise ValueError(
-                    f"a claim about {claim.measure!r}, a ratio, has a margin, which is a difference"
+                    f"a claim about {claim.measure!r} has a margin, a difference, where ratios are compared"
                 )
         for number in self.reported:
             self._check_measured(number.measure, number.part, number.method)
