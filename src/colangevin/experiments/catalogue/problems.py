@@ -114,8 +114,8 @@ class ByteProblem:
     data: Literal["linux-c", "python"] = "linux-c"
     batch: int = 64
     length: int = 1024
-    steps: int = 8
-    held_out: int = 2**20
+    steps: int = 10
+    held_out: int = 2**19
     layers: int = 8
     width: int = 512
     heads: int = 8

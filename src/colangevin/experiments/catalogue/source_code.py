@@ -29,7 +29,7 @@ METHODS = (ADAMW, MUON, ROWS, FROBENIUS, ORTHOGONAL, ADAM_ROWS, SGD_ROWS, SGD_OR
 
 QUICK = Quick(
     runs=1,
-    epochs=20,
+    epochs=16,
     sizes=(
         *(("data", "python"), ("batch", 8), ("length", 128), ("held_out", 8192)),
         *(("layers", 2), ("width", 64), ("heads", 4)),
@@ -43,8 +43,8 @@ _ABOUT = (
     "output and gains always by Adam with learning rate 2e-3. The learning rate rises over the first "
     "twentieth and falls to 0 after it. AdamW and Muon are those of torch, with weight decay 0.1 on the "
     "hidden matrices; constrained ones have none. Spheres keep the norms that torch's initial weights have, "
-    "of every row or of the whole matrix. Validation and test text are a mebibyte each, of files that are "
-    "not trained on; the loss is in bits a byte."
+    "of every row or of the whole matrix. Validation and test text are half a mebibyte each, of files that "
+    "are not trained on; the loss is in bits a byte."
 )
 
 DECODER = Experiment(
@@ -55,7 +55,7 @@ DECODER = Experiment(
     "(decoder-search).",
     parts=(NetworkPart(TEXT, PROBLEM, METHODS),),
     runs=3,
-    epochs=100,
+    epochs=80,
     points=8,
     seed=1,
     quick=QUICK,

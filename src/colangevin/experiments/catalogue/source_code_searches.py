@@ -67,14 +67,14 @@ SEARCH = Experiment(
     name="decoder-search",
     title="Decoder on C sources: the search for the learning rates",
     covers=("decoder-rates",),
-    about="As decoder, but for 400 steps: every method at three learning rates, one run each, on another "
+    about="As decoder, but for 300 steps: every method at three learning rates, one run each, on another "
     "seed than decoder's. They are half of, once and twice 0.002 for AdamW, 0.02 for Muon (an angle where it "
     "is constrained), 0.001 for Adam on spheres and 0.5 for SGD-m.",
     parts=_SEARCH,
     runs=1,
-    epochs=50,
-    points=4,
-    quick=replace(QUICK, epochs=6),
+    epochs=30,
+    points=2,
+    quick=replace(QUICK, epochs=5),
     claims=_claims(_SEARCH, "The rate in the middle is the best of three"),
 )
 
@@ -94,8 +94,8 @@ WIDTHS = Experiment(
     "in decoder-search. If a method's rates transfer, the best is the same at every width.",
     parts=_WIDTHS,
     runs=1,
-    epochs=50,
-    points=5,
+    epochs=40,
+    points=2,
     quick=replace(
         QUICK,
         epochs=2,
