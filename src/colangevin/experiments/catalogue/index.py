@@ -38,6 +38,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     language_searches.NEAREST,
     language_searches.BEST,
     source_code.DECODER,
+    source_code.LONG,
     source_code_searches.SEARCH,
     source_code_searches.WIDTHS,
 )

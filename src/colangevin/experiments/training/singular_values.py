@@ -1,5 +1,7 @@
 """Singular values and norms of rows of a network's weights, to show what constraints and decay do to them."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -23,28 +25,34 @@ def singular_values(model: nn.Module) -> tuple[list[str], NDArray[np.float32]]:
         values, and is all NaN where a weight is not finite.
     """
     named = _matrices(model)
-    return list(named), _table([torch.linalg.svdvals(matrix) for matrix in named.values()])
+    return list(named), _table(named, torch.linalg.svdvals, {name: min(W.shape) for name, W in named.items()})
 
 
 @torch.no_grad()
 def row_norms(model: nn.Module) -> NDArray[np.float32]:
     """Norms of the rows of the same weights, in the same form."""
-    norms = [torch.linalg.vector_norm(matrix, dim=1) for matrix in _matrices(model).values()]
-    return _table([norm.sort(descending=True).values for norm in norms])
+    named = _matrices(model)
+    return _table(named, _sorted_norms, {name: len(W) for name, W in named.items()})
+
+
+def _sorted_norms(matrix: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(matrix, dim=1)
+    return norms.sort(descending=True).values
 
 
 def _matrices(model: nn.Module) -> dict[str, Tensor]:
-    """Weights as matrices on the CPU, which is faster at many small ones; without rows if not finite."""
-    named = {name: weight.flatten(1).cpu() for name, weight in model.named_parameters() if weight.dim() > 1}
-    return {name: each if bool(each.isfinite().all()) else each[:0] for name, each in named.items()}
+    """Weights as matrices, on the CPU: there are many small ones."""
+    return {name: weight.flatten(1).cpu() for name, weight in model.named_parameters() if weight.dim() > 1}
 
 
-def _table(ranked: list[Tensor]) -> NDArray[np.float32]:
-    """Numbers of every weight, the largest first, as many as are kept."""
-    most = min(_MOST, max(map(len, ranked)))
-    table = np.full((1, 1, len(ranked), max(1, most)), np.nan, np.float32)
-    for number, values in enumerate(ranked):
-        if len(values):
-            kept = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
-            table[0, 0, number, : len(kept)] = values[kept].numpy()
+def _table(
+    named: dict[str, Tensor], ranked: Callable[[Tensor], Tensor], counts: dict[str, int]
+) -> NDArray[np.float32]:
+    """Numbers of every weight, the largest first: as many as there are, or as are kept."""
+    most = min(_MOST, max(counts.values()))
+    table = np.full((1, 1, len(named), most), np.nan, np.float32)
+    for number, (name, matrix) in enumerate(named.items()):
+        if bool(matrix.isfinite().all()):
+            kept = torch.linspace(0, counts[name] - 1, min(most, counts[name])).round().long()
+            table[0, 0, number, : len(kept)] = ranked(matrix)[kept].numpy()
     return table
