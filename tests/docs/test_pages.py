@@ -7,7 +7,7 @@ import pytest
 
 import colangevin
 from colangevin import constraints, diagnostics, schedules
-from docs import findings
+from docs import findings, networks
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -16,6 +16,12 @@ def test_the_table_of_findings_is_that_of_the_results():
     text = findings.PAGE.read_text(encoding="utf-8")
     table = text.partition(findings.BEGIN)[2].partition(findings.END)[0]
     assert table.strip() == findings.render().strip(), "run python docs/findings.py"
+
+
+def test_the_tables_of_decoders_are_those_of_the_results():
+    text = networks.PAGE.read_text(encoding="utf-8")
+    tables = text.partition(networks.BEGIN)[2].partition(networks.END)[0]
+    assert tables.strip() == networks.render().strip(), "run python docs/networks.py"
 
 
 def described() -> set[str]:

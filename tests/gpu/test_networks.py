@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from colangevin.experiments.catalogue.method import Method
-from colangevin.experiments.catalogue.problems import ImageProblem, TextProblem
+from colangevin.experiments.catalogue.problems import ByteProblem, ImageProblem, TextProblem
+from colangevin.experiments.catalogue.source_code import METHODS
 from colangevin.experiments.training import image_task, step_graphs, text_task
 from colangevin.experiments.training.network_training import NetworkTraining
 from tests.experiments.small_data import lay_out
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.gpu
 EPOCHS, TOLERANCE = 4, 0.04
 IMAGES = ImageProblem(train=60, test=12, batch=8, width=16, stages=1)
 WORDS = TextProblem("ptb", batch=4, length=10, width=32)
+BYTES = ByteProblem("python", batch=8, length=64, steps=8, held_out=4096, layers=2, width=64, heads=4)
 SGD = Method("SGD-m", 0.01, "ConstrainedSGD", momentum=0.9)
 HELD = Method("o-CoLud", 0.01, "ConstrainedSGD", momentum=0.9, square="orthogonal")
 FLAT = Method("o-CoLod", 0.01, square="orthogonal")
@@ -115,3 +117,15 @@ def test_fallbacks_are_counted_in_graphs():
         made.advance()
         counts.append(made.fallbacks)
     assert 0 < counts[0] < counts[1] < counts[2]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_a_decoder_is_compiled_and_its_optimizers_step_outside_of_graphs(method):
+    whole, first, second = (training(BYTES, method) for _ in range(3))
+    losses = trained(whole, EPOCHS)
+    assert losses[-1] < 0.9 * losses[0]
+    assert not whole.steps.captured
+    assert whole.violation() < 1e-5
+    trained(first, 2)
+    second.load_state_dict(first.state_dict())
+    torch.testing.assert_close(trained(second, EPOCHS - 2), losses[2:], rtol=TOLERANCE, atol=0)

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -98,3 +99,22 @@ def test_the_papers_two_scales_agree():
     """h² is the learning rate and exp(-γh) the momentum; with the printed γ the momentum is another."""
     assert PRINTED.lr**2 == pytest.approx(COLUD.lr)
     assert math.exp(-PRINTED.friction * PRINTED.lr) == pytest.approx(0.854, abs=1e-3)
+
+
+def test_a_margin_is_a_difference_and_no_ratio():
+    claim = replace(find("fig4").claims[0], measure="curvature", margin=0.1)
+    with pytest.raises(ValueError, match="'curvature' has a margin, a difference, where ratios are compared"):
+        replace(find("fig4"), claims=(claim,))
+
+
+def test_a_small_form_may_have_another_text():
+    quick = find("decoder").resized(None, None, quick=True)
+    assert {part.problem.data for part in quick.parts} == {"python"}
+    assert find("decoder").parts[0].problem.data == "linux-c"
+
+
+def test_the_search_is_over_the_methods_that_are_compared():
+    methods = [method.name for method in find("decoder").parts[0].methods]
+    assert [part.name for part in find("decoder-search").parts] == methods
+    budgets = {len(part.methods) for part in find("decoder-search").parts}
+    assert budgets == {3}

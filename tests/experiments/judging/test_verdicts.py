@@ -195,3 +195,26 @@ def test_losses_that_left_all_bounds_do_not_hide_the_others():
 @pytest.mark.parametrize("losses", [[1e-3, 0.9], [np.nan, np.inf], [1e3, 1e10]])
 def test_small_losses_beside_large_ones_and_such_as_all_left_are_shown_whole(losses):
     assert readable(np.array(losses)) is None
+
+
+@pytest.mark.parametrize(
+    ("better", "margin", "lead", "verdict"),
+    [
+        ("higher", 2.0, 3.0, "holds"),
+        ("higher", 4.0, 3.0, "does not hold"),
+        ("higher", -4.0, -3.0, "holds"),
+        ("lower", 2.0, 3.0, "holds"),
+        ("lower", 4.0, 3.0, "does not hold"),
+        ("lower", -4.0, -3.0, "holds"),
+        ("lower", -2.0, -3.0, "does not hold"),
+        ("lower", 3.0, 3.0, "undecided"),
+    ],
+)
+def test_a_margin_moves_what_a_lead_is_held_against(better, margin, lead, verdict):
+    """A lead is in the direction that the claim calls better."""
+    sign = 1 if better == "higher" else -1
+    noise = np.linspace(-0.5, 0.5, 6)
+    asked = replace(claim(better, baselines=("strong",)), margin=margin)
+    finding = judge(asked, METHODS, table(90 + sign * lead + noise, 60 + noise, 90 - noise))
+    assert finding.verdict == verdict
+    assert finding.difference == pytest.approx(sign * lead)

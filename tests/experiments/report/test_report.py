@@ -152,5 +152,8 @@ def test_networks_have_curves_and_singular_values_on_the_page(unfinished):
     smallest, _, largest = pictures["spectra"]["lines"]
     assert smallest[1][1] == pytest.approx(1, abs=1e-3)  # of o-CoLud; the first layer is free
     assert largest[0][1] > smallest[0][1]
+    smallest, _, largest = pictures["norms"]["lines"]
+    assert (smallest[1][1], largest[1][1]) == pytest.approx((1, 1), abs=1e-3)  # its rows are orthonormal too
+    assert largest[0][1] > smallest[0][1]
     drawn = {path.name for path in (unfinished / "figures").iterdir()}
     assert {"resnet34.pictures.curves.svg", "resnet34.words.spectra.svg", "resnet34.parts.svg"} <= drawn

@@ -1,8 +1,11 @@
+import math
+
 import numpy as np
+import torch
 
 from colangevin.experiments.models.resnet import ResNet34
 from colangevin.experiments.training import singular_values as module
-from colangevin.experiments.training.singular_values import singular_values
+from colangevin.experiments.training.singular_values import row_norms, singular_values
 
 
 def test_of_many_singular_values_some_are_kept_the_largest_and_the_smallest_among_them(monkeypatch):
@@ -16,3 +19,26 @@ def test_of_many_singular_values_some_are_kept_the_largest_and_the_smallest_amon
         assert len(kept) == min(5, len(values))
         assert set(kept) <= set(values)
         assert (kept[0], kept[-1]) == (values[0], values[-1])
+
+
+def test_norms_of_rows_are_ranked_and_thinned_alike(monkeypatch):
+    model = ResNet34(width=2)
+    names, _ = singular_values(model)
+    monkeypatch.setattr(module, "_MOST", 5)
+    weights = dict(model.named_parameters())
+    for name, kept in zip(names, row_norms(model)[0, 0], strict=True):
+        norms = np.sort(weights[name].detach().flatten(1).norm(dim=1).numpy())[::-1]
+        kept = kept[~np.isnan(kept)]
+        assert len(kept) == min(5, len(norms))
+        np.testing.assert_allclose((kept[0], kept[-1]), (norms[0], norms[-1]), rtol=1e-6)
+
+
+def test_weights_that_are_not_finite_have_no_numbers_and_change_no_shape():
+    model = ResNet34(width=2)
+    shapes = singular_values(model)[1].shape, row_norms(model).shape
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.fill_(math.nan)
+    lost = singular_values(model)[1], row_norms(model)
+    assert tuple(each.shape for each in lost) == shapes
+    assert all(np.isnan(each).all() for each in lost)

@@ -25,6 +25,7 @@ class Claim:
         of: key of the claim of the paper, in :mod:`colangevin.experiments.catalogue.paper`, that this tests
             or is evidence for; empty for a question of our own.
         reading: how the paper is read, where that is not the claim's main reading.
+        margin: by how much the method is better at least; below 0, by how much it may be worse.
     """
 
     source: str
@@ -37,6 +38,7 @@ class Claim:
     part: str | None = None
     of: str = ""
     reading: str = ""
+    margin: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ class Quick:
         runs: of every method.
         epochs: of every training.
         parts: that are trained; None for all.
-        sizes: of their problems that differ, by name.
+        sizes: settings of their problems that differ, by name.
     """
 
     runs: int
     epochs: int
     parts: tuple[str, ...] | None = None
-    sizes: tuple[tuple[str, int], ...] = ()
+    sizes: tuple[tuple[str, int | str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,10 @@ class Experiment:
             self._check_measured(claim.measure, claim.part, claim.method, *claim.baselines)
             if not claim.baselines:
                 raise ValueError(f"a claim about {claim.method!r} has no baseline")
+            if claim.margin and MEASURES[claim.measure].decades:
+                raise ValueError(
+                    f"a claim about {claim.measure!r} has a margin, a difference, where ratios are compared"
+                )
         for number in self.reported:
             self._check_measured(number.measure, number.part, number.method)
 

@@ -8,6 +8,8 @@ from colangevin.experiments.catalogue import (
     language_searches,
     orthogonal_image_variants,
     orthogonal_images,
+    source_code,
+    source_code_searches,
     two_turn,
     two_turn_searches,
 )
@@ -35,6 +37,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     language_searches.SEARCH,
     language_searches.NEAREST,
     language_searches.BEST,
+    source_code.DECODER,
+    source_code.LONG,
+    source_code_searches.SEARCH,
+    source_code_searches.WIDTHS,
 )
 
 

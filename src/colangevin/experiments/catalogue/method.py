@@ -1,4 +1,4 @@
-"""How a network is trained: an optimizer of this library with its options."""
+"""How a network is trained: an optimizer with its options, and what it holds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,27 +8,34 @@ __all__ = ["Method"]
 
 @dataclass(frozen=True)
 class Method:
-    """One way of training: an optimizer of this library with its options, and how the weights start.
+    """One way of training: an optimizer with its options, and how the weights start.
 
     Attributes:
         name: what tables and plots call it.
-        lr: step size, h for ``CoLod`` and ``CoLud``, the learning rate for ``ConstrainedSGD``.
+        lr: step size, h for ``CoLod`` and ``CoLud``, the learning rate for the others. A decoder has another
+            one for all weights that are no hidden matrices.
         optimizer: class of the optimizer; without constraint and temperature ``CoLod`` is plain SGD.
+            ``AdamW`` and ``Muon`` are those of torch, the others those of this library. A decoder's is that
+            of its hidden matrices.
         friction: of ``CoLud``.
-        momentum: of ``ConstrainedSGD``.
+        momentum: of ``ConstrainedSGD``, ``Muon`` and ``ConstrainedMuon``.
         temperature: of the noise.
-        weight_decay: on every parameter, as in torch.
+        weight_decay: on every parameter, as in torch; of a decoder, on its hidden matrices.
         radii: bounds on the entries of weights; None for free weights. A perceptron has two, of its first and
             its last weight. A transformer has five, of embedding, output, feed-forward, norm and attention.
         square: whether the weights between a perceptron's hidden layers, or all of a ResNet's but the first,
             are free from torch's initial weights on, free from an orthogonal start on, orthogonal, or
             orthogonal except the last.
         penalty: λ of the penalty λ Σ ‖WᵀW − I‖² on the same weights.
+        hidden: what holds the hidden matrices of a decoder. On spheres, every row or the whole matrix keeps
+            the norm that it starts with.
     """
 
     name: str
     lr: float
-    optimizer: Literal["CoLod", "CoLud", "ConstrainedSGD"] = "CoLod"
+    optimizer: Literal[
+        "CoLod", "CoLud", "ConstrainedSGD", "ConstrainedAdam", "ConstrainedMuon", "AdamW", "Muon"
+    ] = "CoLod"
     friction: float = 0.0
     momentum: float = 0.0
     temperature: float = 0.0
@@ -36,8 +43,10 @@ class Method:
     radii: tuple[float, ...] | None = None
     square: Literal["default", "orthogonal start", "orthogonal", "orthogonal but the last"] = "default"
     penalty: float = 0.0
+    hidden: Literal["free", "row spheres", "Frobenius spheres", "orthogonal"] = "free"
 
     @property
     def constrained(self) -> bool:
         """Whether it holds any weight on a constraint."""
-        return self.radii is not None or self.square in ("orthogonal", "orthogonal but the last")
+        square = self.square in ("orthogonal", "orthogonal but the last")
+        return self.radii is not None or square or self.hidden != "free"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ImageProblem", "Problem", "TextProblem"]
+__all__ = ["ByteProblem", "ImageProblem", "Problem", "TextProblem"]
 
 
 @dataclass(frozen=True)
@@ -93,3 +93,30 @@ class TextProblem:
     scale: bool = True
     width: int = 200
     words: int | None = None
+
+
+@dataclass(frozen=True)
+class ByteProblem:
+    """A text whose next byte a decoder predicts.
+
+    Attributes:
+        data: name of the text.
+        batch: pieces of text of a step, each from a place that is drawn.
+        length: bytes of a piece.
+        steps: of an epoch, during which the learning rate stays the same.
+        held_out: bytes of the validation text, and of the test text.
+        layers: of the decoder.
+        width: of its embeddings.
+        heads: of its attention.
+        rest_rate: learning rate of Adam, for all weights that are no hidden matrices.
+    """
+
+    data: Literal["linux-c", "python"] = "linux-c"
+    batch: int = 64
+    length: int = 1024
+    steps: int = 10
+    held_out: int = 2**19
+    layers: int = 8
+    width: int = 512
+    heads: int = 8
+    rest_rate: float = 2e-3

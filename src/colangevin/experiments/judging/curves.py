@@ -15,6 +15,8 @@ Array = NDArray[Any]
 #: title and factor of every curve that is drawn over training
 CURVES = {
     "test_accuracy": ("test accuracy, %", 100),
+    "validation_bits": ("validation, bits a byte", 1),
+    "test_bits": ("test, bits a byte", 1),
     "validation_loss": ("validation loss", 1),
     "test_loss": ("test loss", 1),
     "train_accuracy": ("train accuracy, %", 100),
@@ -24,6 +26,7 @@ CURVES = {
     "largest_first_weight": ("largest first weight", 1),
     "violation": ("violation of the constraint", 1),
     "fallbacks": ("polar factors taken so far", 1),
+    "hidden_norm": ("root mean square of the norms of hidden rows", 1),
     "norm_gain_change": ("largest change of a norm's gain", 1),
 }
 

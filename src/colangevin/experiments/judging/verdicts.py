@@ -46,7 +46,7 @@ class Finding:
         low: lower end of its interval.
         high: upper end.
         runs: pairs that went in.
-        verdict: whether the interval lies on the side the claim says.
+        verdict: whether the interval lies on the side of the margin that the claim says.
     """
 
     claim: Claim
@@ -127,7 +127,9 @@ def _found(claim: Claim, baseline: str, ours: Array, theirs: Array) -> Finding:
     low, high = interval(differences)
     verdict: Verdict = "undecided"
     if len(differences) >= FEWEST_RUNS:
-        ahead, behind = (low > 0, high < 0) if claim.better == "higher" else (high < 0, low > 0)
+        sign = 1 if claim.better == "higher" else -1
+        least = sign * claim.margin
+        ahead, behind = (low > least, high < least) if sign > 0 else (high < least, low > least)
         verdict = "holds" if ahead else "does not hold" if behind else "undecided"
     return Finding(
         claim,

@@ -107,6 +107,21 @@ LOOKS: dict[str, Look] = {
     "SGD-m 0.1, 0.8, WD 5e-5": Look(_BLUE, "dot"),
     "SGD-m 0.1, 0.8, WD 1e-5": Look(_CYAN, "dash"),
     "SGD-m 0.3, 0.74": Look(_EMERALD),
+    # a decoder's
+    "AdamW": Look(_BLUE),
+    "Muon": Look(_INDIGO),
+    "Muon on row spheres": Look(_RED),
+    "Muon on Frobenius spheres": Look(_ORANGE),
+    "Muon on orthogonal weights": Look(_GREEN),
+    "Adam on row spheres": Look(_CYAN),
+    "SGD-m on row spheres": Look(_OCHRE),
+    "SGD-m on orthogonal weights": Look(_OLIVE),
+    # multiples of a learning rate
+    "rate × 0.25": Look(_CYAN, "dash"),
+    "rate × 0.5": Look(_BLUE),
+    "rate × 1": Look(_PURPLE),
+    "rate × 2": Look(_RED),
+    "rate × 4": Look(_ORANGE, "dash"),
 }
 
 _OTHERS = tuple(

@@ -13,7 +13,10 @@ from colangevin.experiments.judging.plane import EDGES, LEVELS
 from colangevin.experiments.storage.archives import Arrays
 from colangevin.experiments.storage.decoding import decode
 
-__all__ = ["Measured", "check_arrays", "read_measured"]
+__all__ = ["OF_WEIGHTS", "Measured", "check_arrays", "read_measured"]
+
+#: arrays of numbers of every weight, of shape (methods, runs, weights, most)
+OF_WEIGHTS = {"singular_values", "row_norms"}
 
 # Every training has these curves, and the report draws them.
 _CURVES = ("train_loss", "test_loss", "test_accuracy")
@@ -92,10 +95,8 @@ def check_arrays(experiment: Experiment, job: Job, measured: Measured, arrays: A
     _expect("epochs", arrays["epochs"], (points,), "iu")
     for name in CURVES.keys() & arrays.keys():
         _expect(name, arrays[name], (points, methods, runs), "f")
-    if "singular_values" in arrays:
-        _expect(
-            "singular_values", arrays["singular_values"], (methods, runs, len(measured.layers), None), "f"
-        )
+    for name in OF_WEIGHTS & arrays.keys():
+        _expect(name, arrays[name], (methods, runs, len(measured.layers), None), "f")
     if "picture" in arrays or "gradient_mean" in arrays:
         if job.part.problem.data not in EDGES:
             raise ValueError(f"it has pictures of the plane, in which no {job.part.problem.data} lies")

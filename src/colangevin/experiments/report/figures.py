@@ -13,6 +13,7 @@ from colangevin.experiments.report.colours import look
 from colangevin.experiments.report.drawing import STYLE, band, legend, line, logarithmic, plain, point, svg
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.plane_figures import boundaries, curvature, gradients
+from colangevin.experiments.report.rates import best_over_width, over_rates, trials
 from colangevin.experiments.report.results import Result, Subject
 from colangevin.experiments.report.settings import scale
 from colangevin.experiments.report.spectra import named, quantiles
@@ -35,11 +36,17 @@ def draw(results: Sequence[Result]) -> dict[str, bytes]:
             name = result.experiment.name
             if len(result.parts) > 1:
                 drawn[f"{name}.parts.svg"] = svg(_parts(result))
+            if tried := trials(result):
+                drawn[f"{name}.rates.svg"] = svg(over_rates(tried, result.subject.measure))
+                if (best := best_over_width(tried)) is not None:
+                    drawn[f"{name}.widths.svg"] = svg(best)
             for each in result.parts:
                 stem = f"{name}.{each.part.slug}"
                 drawn[f"{stem}.curves.svg"] = svg(_curves(each, result.subject))
                 if "singular_values" in each.arrays:
                     drawn[f"{stem}.spectra.svg"] = svg(_spectra(each, result.subject))
+                if "row_norms" in each.arrays:
+                    drawn[f"{stem}.norms.svg"] = svg(_norms(each, result.subject))
                 if "picture" in each.arrays:
                     drawn[f"{stem}.boundaries.svg"] = svg(boundaries(each))
                 if "gradient_mean" in each.arrays:
@@ -54,21 +61,24 @@ def _curves(each: PartResult, subject: Subject) -> Figure:
     panels = ("train_loss", "test_loss", "test_accuracy")
     if "validation_loss" in each.arrays:
         panels = ("train_loss", "validation_loss", "test_loss")
+    if "validation_bits" in each.arrays:
+        panels = ("train_loss", "validation_bits", "test_bits")
     epochs = each.arrays["epochs"]
     for axes, name in zip(figure.subplots(1, 3), panels, strict=True):
         title, factor = CURVES[name]
         mean, std = over_runs(factor * each.arrays[name].astype(float))
+        on_decades = name == "train_loss" or name.endswith("bits")
         for number, method in enumerate(each.methods):
             runs = each.done[number].sum()
             if runs:
                 axes.plot(epochs, mean[:, number], linewidth=1.3, **line(method))
             # No band on a logarithmic axis, where it may reach below 0, and none for one run, which has no
             # deviation. One band at a time: several hide each other.
-            if number == subject.method and runs > 1 and name != "train_loss":
+            if number == subject.method and runs > 1 and not on_decades:
                 middle, half = mean[:, number], std[:, number]
                 band(axes, epochs, np.maximum(0, middle - half), middle + half, method)
         axes.set(xlabel="epochs", title=title)
-        if name == "train_loss":
+        if on_decades:
             logarithmic(axes, mean)
         elif name.endswith("loss"):
             axes.set_ylim(readable(mean))
@@ -77,13 +87,24 @@ def _curves(each: PartResult, subject: Subject) -> Figure:
 
 
 def _spectra(each: PartResult, subject: Subject) -> Figure:
-    """Singular values of every weight in the end: medians, and the range of the method in question."""
+    """Singular values of every weight in the end, beside 1, which those of orthogonal weights are."""
+    figure = _weight_by_weight(each, subject, "singular_values", "singular value")
+    figure.axes[0].axhline(1, color="#888888", linewidth=0.6)
+    return figure
+
+
+def _norms(each: PartResult, subject: Subject) -> Figure:
+    """Norms of the rows of every weight in the end."""
+    return _weight_by_weight(each, subject, "row_norms", "norm of a row")
+
+
+def _weight_by_weight(each: PartResult, subject: Subject, array: str, what: str) -> Figure:
+    """Numbers of every weight in the end: medians, and the range of the method in question."""
     figure = Figure(figsize=(10, 4.4), layout="constrained")
     axes = figure.subplots()
-    low, middle, high = quantiles(each.arrays["singular_values"])
+    low, middle, high = quantiles(each.arrays[array])
     places = np.arange(len(each.layers))
     ran = [number for number in range(len(each.methods)) if each.done[number].any()]
-    axes.axhline(1, color="#888888", linewidth=0.6)
     for turn, number in enumerate(ran):
         method = each.methods[number]
         x = places + 0.7 * ((turn + 0.5) / len(ran) - 0.5)
@@ -101,9 +122,9 @@ def _spectra(each: PartResult, subject: Subject) -> Figure:
     logarithmic(axes, np.stack([low, middle, high]))
     range_of = f"; bars from the smallest to the largest: {each.methods[subject.method]}"
     axes.set(
-        title=plain("medians of the singular values in the end" + range_of * (subject.method in ran)),
+        title=plain(f"{what} in the end, median of each weight" + range_of * (subject.method in ran)),
         xlabel=f"weights from input to output{', some of them named' * (len(shown) < len(places))}",
-        ylabel="singular value, logarithmic scale",
+        ylabel=f"{what}, logarithmic scale",
     )
     legend(figure)
     return figure

@@ -12,7 +12,7 @@ from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import Job
 from colangevin.experiments.catalogue.parts import NetworkPart, Part
 from colangevin.experiments.judging.curves import CURVES
-from colangevin.experiments.report.contents import Measured, check_arrays, read_measured
+from colangevin.experiments.report.contents import OF_WEIGHTS, Measured, check_arrays, read_measured
 from colangevin.experiments.storage.archives import MOST_BYTES, Arrays
 from colangevin.experiments.storage.disk import StoreError
 from colangevin.experiments.storage.folder import Folder
@@ -128,7 +128,7 @@ def _add(result: PartResult, job: Job, measured: Measured, arrays: Arrays, budge
             result.values[name] = budget.full(shape, float)
         result.values[name][place] = table[0, 0]
     result.arrays["epochs"] = arrays["epochs"]
-    for name in (*CURVES, "singular_values"):
+    for name in (*CURVES, *OF_WEIGHTS):
         if name in arrays:
             _place(result.arrays, name, arrays[name], shape, place, budget)
 
@@ -137,7 +137,7 @@ def _place(
     arrays: Arrays, name: str, array: Array, shape: tuple[int, ...], place: tuple[int, int], budget: Budget
 ) -> None:
     """Put the array of one run among those of all."""
-    methods_first = name == "singular_values"
+    methods_first = name in OF_WEIGHTS
     if name not in arrays:
         whole = (*shape, *array.shape[2:]) if methods_first else (len(array), *shape)
         arrays[name] = budget.full(whole, array.dtype)

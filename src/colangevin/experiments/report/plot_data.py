@@ -62,9 +62,10 @@ def _part(each: PartResult) -> dict[str, Any]:
         "curves": curves,
         "values": {name: _rounded(each.values[name]) for name in MEASURES if name in each.values},
     }
-    if "singular_values" in arrays:
-        lines = map(_rounded, quantiles(arrays["singular_values"]))
-        part["spectra"] = {"layers": each.layers, "lines": list(lines)}
+    for name, array in (("spectra", "singular_values"), ("norms", "row_norms")):
+        if array in arrays:
+            lines = map(_rounded, quantiles(arrays[array]))
+            part[name] = {"layers": each.layers, "lines": list(lines)}
     if "picture" in arrays:
         part["pictures"] = {
             "size": arrays["picture"].shape[-1],

@@ -29,8 +29,9 @@ __all__ = [
 METHOD = (
     "A claim is tested by the differences between a method and its baseline, of several the best, run by "
     f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
-    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, does "
-    "not hold when it lies on the other, and is undecided when it does neither or there are fewer than "
+    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, of its "
+    "margin where it has one. It does not hold when it lies on the other, and is undecided when it does "
+    "neither or there are fewer than "
     f"{FEWEST_RUNS} runs. A claim about every one of several settings holds when it holds in all, and does "
     "not hold when it does not in one. Only the direction is tested; the paper's numbers stand beside ours. "
     "Every claim is decided in one reading of the paper, which is named; other readings and searches are "
@@ -174,7 +175,11 @@ def facts(result: Result) -> list[tuple[str, str]]:
 
 def _sizes(experiment: Experiment) -> str:
     """How the small form's problems differ from what the experiment says of itself."""
-    return ", ".join(f"{name} {size:,}" for name, size in experiment.quick.sizes) or "fewer runs and epochs"
+    sizes = [
+        f"{name} {size:,}" if isinstance(size, int) else f"{name} {size}"
+        for name, size in experiment.quick.sizes
+    ]
+    return ", ".join(sizes) or "fewer runs and epochs"
 
 
 def _named(missing: list[str]) -> str:

@@ -39,6 +39,7 @@ class ImageTask:
 
     held_out: tuple[str, ...] = ("test",)
     clip = 0.0
+    captured = True
     curves: tuple[str, ...] = (
         *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "violation", "fallbacks"),
     )

@@ -13,15 +13,18 @@ from torch import Tensor, nn
 import colangevin as cl
 from colangevin.constraints import solves
 from colangevin.experiments.catalogue.method import Method
-from colangevin.experiments.catalogue.problems import ImageProblem, TextProblem
+from colangevin.experiments.catalogue.problems import ByteProblem, ImageProblem, TextProblem
 from colangevin.experiments.data.download import Progress
 from colangevin.experiments.judging.scoring import score
+from colangevin.experiments.training.byte_task import ByteTask
+from colangevin.experiments.training.decoder_optimizer import decoder_optimizer
 from colangevin.experiments.training.image_task import ImageTask
 from colangevin.experiments.training.network_optimizer import (
     build_optimizer,
     groups_at_the_start,
     penalised_weights,
 )
+from colangevin.experiments.training.optimizer_pair import OptimizerPair, constrained_among
 from colangevin.experiments.training.randomness import Draw, seeded
 from colangevin.experiments.training.step_graphs import StepGraphs
 from colangevin.experiments.training.task import Task
@@ -34,7 +37,8 @@ __all__ = ["NetworkTraining"]
 class NetworkTraining:
     """One run of one method, at some epoch.
 
-    Forward and backward are in bfloat16 on CUDA, where steps are replays of a graph. All that is drawn is a
+    Forward and backward are in bfloat16 on CUDA, where steps are replays of a graph, or the network is
+    compiled and the optimizer steps by itself. All that is drawn is a
     function of seed, run and epoch, so a training that is resumed goes on as it would have: bit for bit on
     the CPU. On CUDA some convolutions and attention add up in varying order, so two trainings differ in
     rounding.
@@ -51,7 +55,7 @@ class NetworkTraining:
 
     def __init__(
         self,
-        problem: ImageProblem | TextProblem,
+        problem: ImageProblem | TextProblem | ByteProblem,
         method: Method,
         run: int,
         *,
@@ -61,11 +65,7 @@ class NetworkTraining:
         progress: Progress | None = None,
     ) -> None:
         self.method, self.run, self.epochs, self.seed, self.device = method, run, epochs, seed, device
-        self.task: Task = (
-            ImageTask(problem, run, seed, device, progress)
-            if isinstance(problem, ImageProblem)
-            else TextTask(problem, device, progress)
-        )
+        self.task = _task(problem, run, seed, device, progress)
         self.epoch = 0
         #: whether the loss has left the finite numbers; the network then stays where it was
         self.lost = False
@@ -85,14 +85,22 @@ class NetworkTraining:
         for weight, grad in zip(self.weights, self._grads, strict=True):
             weight.grad = grad
         self._lr = torch.tensor(method.lr, device=device)
-        self.optimizer = build_optimizer(method, groups, self._lr, stream(seed, run) >> 1)
+        self.optimizer: torch.optim.Optimizer | OptimizerPair
+        if isinstance(self.task, ByteTask):
+            hidden = self.task.hidden(self.model)
+            self.optimizer = decoder_optimizer(
+                method, groups, hidden, rest_rate=self.task.problem.rest_rate, seed=stream(seed, run) >> 1
+            )
+        else:
+            self.optimizer = build_optimizer(method, groups, self._lr, stream(seed, run) >> 1)
         self._share_rate()
-        solves.watch(self.optimizer, self._solves)
+        for each in constrained_among(self.optimizer):
+            solves.watch(each, self._solves)
         self._start = torch.zeros((), dtype=torch.long, device=device)
         self._loss = torch.zeros((), dtype=torch.double, device=device)
         self._right = torch.zeros((), dtype=torch.long, device=device)
         self._count = torch.zeros((), dtype=torch.long, device=device)
-        self.steps = StepGraphs(device)
+        self.steps = StepGraphs(device, capture=self.task.captured)
         self._seconds: list[float] = []  # of every epoch of this process
 
     # ---- training --------------------------------------------------------------------------------
@@ -106,8 +114,7 @@ class NetworkTraining:
             return
         began = time.perf_counter()
         rate = self.task.learning_rate(self.epoch, self.epochs)
-        # CoLud's lr is h, and the learning rate that the schedule changes is h²
-        self._lr.fill_(self.method.lr * (math.sqrt(rate) if self.method.optimizer == "CoLud" else rate))
+        self._set_rate(rate)
         self.task.begin(self.epoch)
         self.model.train()
         fastest = torch.backends.cudnn.flags(enabled=True, benchmark=True)
@@ -175,6 +182,7 @@ class NetworkTraining:
         }
         for part in self.task.held_out:
             values[f"{part}_loss"], values[f"{part}_accuracy"] = self._evaluate(part)
+            values[f"{part}_bits"] = values[f"{part}_loss"] / math.log(2)
         if self.lost:
             values = dict.fromkeys(values, math.nan)
         return torch.tensor([values[name] for name in self.task.curves], dtype=torch.double).view(-1, 1, 1)
@@ -195,7 +203,8 @@ class NetworkTraining:
 
     def violation(self) -> float:
         """Largest violation of a constraint; 0 without any."""
-        return max(cl.diagnostics.violation(self.optimizer).values())
+        found = [cl.diagnostics.violation(each) for each in constrained_among(self.optimizer)]
+        return max((value for each in found for value in each.values()), default=0.0)
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
@@ -217,12 +226,39 @@ class NetworkTraining:
         self.optimizer.load_state_dict(state["optimizer"])
         self._share_rate()
         # the loaded state lies elsewhere in memory than the graphs read it
-        self.steps = StepGraphs(self.device)
+        self.steps = StepGraphs(self.device, capture=self.task.captured)
+
+    # ---- the learning rate -----------------------------------------------------------------------
 
     def _share_rate(self) -> None:
-        """Let all groups read one learning rate, so that they move together; a captured graph follows it."""
+        """Let all groups of a step in a graph read one learning rate: they move together, and it follows."""
+        if self.task.captured:
+            for group in self.optimizer.param_groups:
+                group["lr"] = self._lr
+
+    def _set_rate(self, rate: float) -> None:
+        """Multiply the method's learning rates by a number."""
+        if self.task.captured:
+            # CoLud's lr is h, and the learning rate that the schedule changes is h²
+            self._lr.fill_(self.method.lr * (math.sqrt(rate) if self.method.optimizer == "CoLud" else rate))
+            return
         for group in self.optimizer.param_groups:
-            group["lr"] = self._lr
+            group["lr"] = rate * group["initial_lr"]
+
+
+def _task(
+    problem: ImageProblem | TextProblem | ByteProblem,
+    run: int,
+    seed: int,
+    device: torch.device,
+    progress: Progress | None,
+) -> Task:
+    """A problem on a device."""
+    if isinstance(problem, ByteProblem):
+        return ByteTask(problem, run, seed, device)
+    if isinstance(problem, ImageProblem):
+        return ImageTask(problem, run, seed, device, progress)
+    return TextTask(problem, device, progress)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.judging import plane
 from colangevin.experiments.judging.curves import best_of_curves, from_curves
 from colangevin.experiments.training.network_training import NetworkTraining
-from colangevin.experiments.training.singular_values import singular_values
+from colangevin.experiments.training.singular_values import row_norms, singular_values
 from colangevin.experiments.training.stack_training import StackTraining
 
 __all__ = ["of_a_network", "of_a_stack"]
@@ -40,7 +40,7 @@ def of_a_network(
         "violation": [training.violation()],
         "layers": layers,
     }
-    return result, {"singular_values": spectra}
+    return result, {"singular_values": spectra, "row_norms": row_norms(training.model)}
 
 
 def of_a_stack(

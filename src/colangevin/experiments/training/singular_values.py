@@ -1,13 +1,15 @@
-"""Singular values of a network's weights, to show what constraints and decay do to them."""
+"""Singular values and norms of rows of a network's weights, to show what constraints and decay do to them."""
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-__all__ = ["singular_values"]
+__all__ = ["row_norms", "singular_values"]
 
-# Singular values of a weight that are kept, evenly by rank where there are more.
+# Numbers of a weight that are kept, evenly by rank where there are more.
 _MOST = 64
 
 
@@ -22,12 +24,35 @@ def singular_values(model: nn.Module) -> tuple[list[str], NDArray[np.float32]]:
         The names, and an array of shape (1, 1, weights, most). A row ends in NaN where a weight has fewer
         values, and is all NaN where a weight is not finite.
     """
-    named = {name: weight.flatten(1) for name, weight in model.named_parameters() if weight.dim() > 1}
-    most = min(_MOST, max(min(matrix.shape) for matrix in named.values()))
+    named = _matrices(model)
+    return list(named), _table(named, torch.linalg.svdvals, {name: min(W.shape) for name, W in named.items()})
+
+
+@torch.no_grad()
+def row_norms(model: nn.Module) -> NDArray[np.float32]:
+    """Norms of the rows of the same weights, in the same form."""
+    named = _matrices(model)
+    return _table(named, _sorted_norms, {name: len(W) for name, W in named.items()})
+
+
+def _sorted_norms(matrix: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(matrix, dim=1)
+    return norms.sort(descending=True).values
+
+
+def _matrices(model: nn.Module) -> dict[str, Tensor]:
+    """Weights as matrices, on the CPU: there are many small ones."""
+    return {name: weight.flatten(1).cpu() for name, weight in model.named_parameters() if weight.dim() > 1}
+
+
+def _table(
+    named: dict[str, Tensor], ranked: Callable[[Tensor], Tensor], counts: dict[str, int]
+) -> NDArray[np.float32]:
+    """Numbers of every weight, the largest first: as many as there are, or as are kept."""
+    most = min(_MOST, max(counts.values()))
     table = np.full((1, 1, len(named), most), np.nan, np.float32)
-    for number, matrix in enumerate(named.values()):
+    for number, (name, matrix) in enumerate(named.items()):
         if bool(matrix.isfinite().all()):
-            values = torch.linalg.svdvals(matrix).cpu()
-            kept = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
-            table[0, 0, number, : len(kept)] = values[kept].numpy()
-    return list(named), table
+            kept = torch.linspace(0, counts[name] - 1, min(most, counts[name])).round().long()
+            table[0, 0, number, : len(kept)] = ranked(matrix)[kept].numpy()
+    return table

@@ -16,10 +16,11 @@ class StepGraphs:
 
     Args:
         device: where.
+        capture: whether on CUDA a graph can hold a step; otherwise all are taken one by one.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, *, capture: bool = True) -> None:
+        self._capture = capture and device.type == "cuda"
         self._taken: dict[int, int] = {}  # steps of each size that were taken one by one
         #: the graph of each size
         self.captured: dict[int, torch.cuda.CUDAGraph] = {}
@@ -33,7 +34,7 @@ class StepGraphs:
         """
         if size in self.captured:
             self.captured[size].replay()
-        elif self._device.type == "cuda" and self._taken.get(size, 0) == _EAGER:
+        elif self._capture and self._taken.get(size, 0) == _EAGER:
             graph = torch.cuda.CUDAGraph()
             # graphs of several sizes take turns, so they can share their memory
             pool = next(iter(self.captured.values())).pool() if self.captured else None

@@ -22,6 +22,9 @@ class Task(Protocol):
     sizes: list[int]
     #: largest norm of the gradient; 0 for any
     clip: float
+    #: whether all of a step is captured in a CUDA graph; otherwise the network is compiled, and the optimizer
+    #: takes its step by itself
+    captured: bool
 
     def model(self, method: Method) -> nn.Module:
         """A new network, on the CPU, drawn from torch's generator."""

@@ -34,6 +34,7 @@ class TextTask:
     """
 
     held_out: tuple[str, ...] = ("validation", "test")
+    captured = True
     curves: tuple[str, ...] = (
         *("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss"),
         *("test_accuracy", "violation", "norm_gain_change"),

@@ -20,6 +20,7 @@ const lay = (experiment) => {
     runs: runsCard,
     gradients: first.gradients && gradientCard,
     spectra: first.spectra && spectraCard,
+    norms: first.norms && normsCard,
   };
   best.append(cards[experiment.best](experiment, state));
   if (experiment.parts.length > 1) {

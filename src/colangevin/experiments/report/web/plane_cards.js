@@ -1,4 +1,4 @@
-// ---- cards of classifiers in the plane, and of singular values ---------------------------------------
+// ---- cards of classifiers in the plane, and of numbers of every weight --------------------------------
 
 const boundaryCard = (experiment, state) => {
   let run = 0, points = true;
@@ -96,12 +96,12 @@ const gradientCard = (experiment, state) => {
 };
 
 // Points, not lines: neighbouring weights have little to do with each other. The method in focus has bars from its
-// smallest singular value to its largest.
-const spectraCard = (experiment, state) => {
+// smallest number to its largest. Orthogonal weights have singular values of 1, which a line marks.
+const weightsCard = (experiment, state, kind, what, title, hint, mark) => {
   let which = 1;
-  const div = plot(`${experiment.name}-spectra`, (self) => {
+  const div = plot(`${experiment.name}-${kind}`, (self) => {
     const part = experiment.parts[state.part];
-    const { layers, lines: [smallest, middle, largest] } = part.spectra;
+    const { layers, lines: [smallest, middle, largest] } = part[kind];
     const shown = [smallest, middle, largest][which];
     const traces = [];
     part.methods.map(plain).forEach((name, i) => {
@@ -122,19 +122,25 @@ const spectraCard = (experiment, state) => {
     const step = Math.ceil(layers.length / Math.max(3, Math.floor(self.clientWidth / 80)));
     const tickvals = layers.map((_, k) => k).filter((k) => k % step === 0);
     const ticktext = tickvals.map((k) => plain(layers[k].replace(/\.weight$/, "")));
-    const title = self.clientWidth < 500 ? "weights" : "weights from input to output";
-    const few = title + (step > 1 ? `, one in ${step} named` : "");
+    const along = self.clientWidth < 500 ? "weights" : "weights from input to output";
+    const few = along + (step > 1 ? `, one in ${step} named` : "");
     const xaxis = { tickvals, ticktext, tickangle: -40, tickfont: { size: 11 }, title: { text: few }, showgrid: false };
     const seen = traces.flatMap(({ meta: i }) => (i === state.focus ? [smallest[i], largest[i]] : [shown[i]])).flat();
-    const yaxis = { type: "log", title: { text: "singular value, log scale" }, ...logTicks(seen) };
+    const yaxis = { type: "log", title: { text: `${what}, log scale` }, ...logTicks(seen) };
     const one = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: css("--soft"), width: 1 } };
-    return { traces, layout: { xaxis, yaxis, shapes: [one] }, height: 460 };
+    return { traces, layout: { xaxis, yaxis, shapes: mark ? [one] : [] }, height: 460 };
   });
-  const node = card("Singular values of every weight in the end, mean over runs",
-    choice("which", data.quantiles, (i) => { which = i; redraw(div); }, which));
-  const hint = "The method in focus has bars from its smallest to its largest singular value; orthogonal weights have 1.";
+  const node = card(title, choice("which", data.quantiles, (i) => { which = i; redraw(div); }, which));
   node.append(div, legend(experiment, state), make("p", { class: "soft" }, hint));
   focusable(div, state);
   state.divs.push(div);
   return node;
 };
+
+const spectraCard = (experiment, state) => weightsCard(
+  experiment, state, "spectra", "singular value", "Singular values of every weight in the end, mean over runs",
+  "The method in focus has bars from its smallest to its largest singular value; orthogonal weights have 1.", true);
+
+const normsCard = (experiment, state) => weightsCard(
+  experiment, state, "norms", "norm of a row", "Norms of the rows of every weight in the end, mean over runs",
+  "The method in focus has bars from its smallest row to its largest.", false);
