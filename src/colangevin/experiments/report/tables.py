@@ -29,10 +29,9 @@ __all__ = [
 METHOD = (
     "A claim is tested by the differences between a method and its baseline, of several the best, run by "
     f"run on the same data. The interval is a {CONFIDENCE:.0%} bootstrap interval of their mean, or of their "
-    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, of its "
-    "margin where it has one. It does not hold when it lies on the other, and is undecided when it does "
-    "neither or there are fewer than "
-    f"{FEWEST_RUNS} runs. A claim about every one of several settings holds when it holds in all, and does "
+    "ratio for the curvature and the time. The claim holds when the interval lies on the side it says, of "
+    "its margin where it has one. It does not hold when it lies on the other, and is undecided when it does "
+    f"neither or there are fewer than {FEWEST_RUNS} runs. A claim about every one of several settings holds when it holds in all, and does "
     "not hold when it does not in one. Only the direction is tested; the paper's numbers stand beside ours. "
     "Every claim is decided in one reading of the paper, which is named; other readings and searches are "
     "evidence and decide nothing. Numbers are means over runs ± standard deviation; those of the curvature "
