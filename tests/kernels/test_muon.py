@@ -153,6 +153,18 @@ def test_a_bad_gradient_moves_no_weight_and_is_reported(device, float32_iteratio
         take_steps(optimizer, 12, device)
 
 
+@pytest.mark.parametrize("constraint", [CONSTRAINTS["rows"], CONSTRAINTS["frames"]], ids=repr)
+@pytest.mark.parametrize("make", [cl.ConstrainedMuon, cl.ConstrainedSGD])
+def test_coarse_weights_that_nobody_edited_are_not_checked(device, float32_iteration, make, constraint):
+    weight = nn.Parameter(constraint.init_(torch.randn(6, 10)).bfloat16().to(device))
+    weight.grad = torch.ones_like(weight)
+    optimizer = make([{"params": [weight], "constraint": constraint}], 0.05, 0.9)
+    for _ in range(2):
+        optimizer.step()
+    (mover,) = optimizer._plan.watching
+    assert mover.trusted
+
+
 def test_a_changed_iteration_is_followed(device, float32_iteration):
     (weight, optimizer), (other, fresh) = (single(device, cl.Free(), 6, 10) for _ in range(2))
     optimizer.step()

