@@ -21,7 +21,7 @@ from colangevin.kernels import columns
 loaded = {name for name in sys.modules if name.startswith("colangevin.kernels.")}
 assert loaded == {"colangevin.kernels.columns"}
 tables = [name for name in columns.__all__ if name[0].isupper()]
-assert len(tables) == 9
+assert len(tables) == 10
 for name in tables:
     setattr(columns, name, namedtuple(name, getattr(columns, name)._fields[::-1]))
 sys.exit(pytest.main(sys.argv[1:]))
@@ -31,13 +31,15 @@ sys.exit(pytest.main(sys.argv[1:]))
 def test_fused_steps_are_the_same_with_all_columns_in_reverse(device: torch.device) -> None:
     """The chosen tests use every table and every column, and compare with the plain path."""
     marked, name = ("gpu", "cuda") if device.type == "cuda" else ("not gpu", "interpreter")
-    chosen = f"(test_replicas_are_moved_apart or test_numbers_on_the_device) and {name}"
+    chosen = f"(test_replicas or test_numbers_on_the_device) and {name}"
     command = [
         sys.executable,
         "-c",
         REVERSED,
-        "tests/kernels/test_fused.py",
-        "tests/kernels/test_muon.py",
+        *[
+            f"tests/kernels/test_{name}.py"
+            for name in ("fused", "fused_adam", "layouts", "muon", "wide_rows")
+        ],
         "-q",
         "-p",
         "no:benchmark",  # a plugin that warns of the workers of the test around this one

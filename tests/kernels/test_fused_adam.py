@@ -224,12 +224,12 @@ def test_a_step_never_waits_for_the_device_and_replays_from_a_graph(constraint, 
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         captured.step()
-    for k in range(3):
-        for optimizer in (captured, eager):
-            optimizer.param_groups[0]["lr"].fill_(0.01 * (1 + k))
-        with waiting_is_an_error:
+    with waiting_is_an_error:
+        for k in range(3):
+            for optimizer in (captured, eager):
+                optimizer.param_groups[0]["lr"].fill_(0.01 * (1 + k))
             graph.replay()
             eager.step()
-        torch.cuda.synchronize()
-        assert torch.equal(ours, theirs)
+    torch.cuda.synchronize()
+    assert torch.equal(ours, theirs)
     assert int(captured.state[ours]["step"]) == 4

@@ -93,7 +93,8 @@ def test_replicas_in_channels_last(monkeypatch, device):
 
     def weights(lie) -> Tensor:
         weight = nn.Parameter(lie(torch.linspace(-0.3, 0.3, 3 * 48).view(3, 4, 3, 2, 2)).to(device))
-        group = {"params": [weight], "constraint": cl.Circle(0.5), "replicas": 3}
+        circles = cl.Circle(torch.tensor([0.5, 0.6]))
+        group = {"params": [weight], "constraint": circles, "replicas": 3}
         optimizer = cl.CoLud([group], 0.1, friction=1.0, temperature=0.01, seed=1)
         weight.grad = lie(torch.ones(weight.shape)).to(device)
         optimizer.step()

@@ -25,6 +25,7 @@ _TILE = 1024  # entries that a program works on, unless one row has more
 # bytes of every piece of memory that it fetches.
 _SIDE_BY_SIDE, _LARGEST_TILE = 8, 1 << 14
 _OF_A_WARP = 256  # entries
+_FEWEST_WARPS = 4
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class Cut:
             "ALIKE": self.alike,
             "ROWS": self.rows,
             "WIDTH": self.width,
-            "num_warps": max(4, min(16, (self.rows if self.turned else 1) * self.width // _OF_A_WARP)),
+            "num_warps": max(
+                _FEWEST_WARPS, min(16, (self.rows if self.turned else 1) * self.width // _OF_A_WARP)
+            ),
         }
 
 
