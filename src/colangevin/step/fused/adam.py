@@ -76,7 +76,7 @@ class AdamLineMover(AdamMover):
 
     def tabulate(self, pattern: Pattern) -> None:
         weights = [entry.parameter for entry in self.entries]
-        self.table = LineTable(self.entries, weights, self.upload, _BLOCK, counts=False)
+        self.table = LineTable(self.entries, weights, self.upload, _BLOCK, counts=False, decays=False)
         self.launches: dict[object, Launch] = {}
 
     def move(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:

@@ -29,6 +29,8 @@ class LineTable:
         upload: brings tables to the device.
         block: elements that a program works on.
         counts: whether a launch adds 1 to the step counts.
+        decays: whether weight decay is a part of the gradient. Otherwise the rates have it, which are read
+            without waiting for the device.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class LineTable:
         block: int,
         *,
         counts: bool,
+        decays: bool = True,
     ) -> None:
         rows: list[LineRow] = []
         reals: list[LineReals] = []
@@ -58,7 +61,7 @@ class LineTable:
             for row in _rows(entry, weight, radii, digits_at, number, counts):
                 chunks += [ChunkRow(row=len(rows), block=block) for block in blocks]
                 rows.append(row)
-            reals += _reals(entry)
+            reals += _reals(entry, decays)
         self.rows = upload(rows, torch.int64)
         self.reals = upload(reals, torch.float32)
         self.chunks = upload(chunks, torch.int32)
@@ -119,10 +122,10 @@ def _laid_out(entry: Entry) -> Tensor:
     return spread.permute(0, *(1 + k for k in by_memory)).contiguous()
 
 
-def _reals(entry: Entry) -> list[LineReals]:
+def _reals(entry: Entry, decays: bool) -> list[LineReals]:
     """Radius and weight decay of each copy of a parameter."""
     radius = _radius(entry)
     value = 0.0 if radius is None else radius.smallest if _has_own_radii(entry) else radius.value
     radii = [value] * entry.copies if isinstance(value, float) else value.flatten().tolist()
-    decays = copy_values(entry.group["weight_decay"], entry.copies)
-    return [LineReals(radius=r, decay=decay) for r, decay in zip(radii, decays, strict=True)]
+    found = copy_values(entry.group["weight_decay"] if decays else 0.0, entry.copies)
+    return [LineReals(radius=r, decay=decay) for r, decay in zip(radii, found, strict=True)]
