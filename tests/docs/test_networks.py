@@ -27,7 +27,8 @@ def folder(tmp_path_factory):
         experiment = find(name).resized(2 if name == "decoder" else 1, 2, quick=False)
         parts = [replace(part, problem=replace(part.problem, heads=2, **SMALL)) for part in experiment.parts]
         if name == "decoder-search":
-            wild = (*parts[0].methods[:2], replace(parts[0].methods[2], lr=1e30))
+            *tame, last = parts[0].methods
+            wild = (*tame, replace(last, lr=1e30))
             parts[0] = replace(parts[0], methods=wild)
         experiment = replace(experiment, parts=tuple(parts))
         stored = Folder(out, name)

@@ -86,7 +86,7 @@ DECODER = Experiment(
     name="decoder",
     title="Decoder of 25 million weights on C sources: constraints beside AdamW and Muon",
     covers=("decoder-rows", "decoder-frobenius"),
-    about=f"{_ABOUT} Every method has the best of three learning rates, by validation on another seed "
+    about=f"{_ABOUT} Every method has the best of the learning rates, by validation on another seed "
     "(decoder-search).",
     parts=(NetworkPart(TEXT, PROBLEM, METHODS),),
     runs=3,

@@ -50,6 +50,7 @@ def _claims(parts: Sequence[NetworkPart], text: str) -> tuple[Claim, ...]:
     )
 
 
+_FACTORS = (0.25, 0.5, 1, 2, 4)
 _SEARCHED = {method: method.lr for method in METHODS} | {
     ADAMW: 2e-3,
     MUON: 0.02,
@@ -60,25 +61,25 @@ _SEARCHED = {method: method.lr for method in METHODS} | {
     SGD_ORTHOGONAL: 0.5,
 }
 _SEARCH = tuple(
-    _rates(method.name, PROBLEM, replace(method, lr=lr), (0.5, 1, 2)) for method, lr in _SEARCHED.items()
+    _rates(method.name, PROBLEM, replace(method, lr=lr), _FACTORS) for method, lr in _SEARCHED.items()
 )
 
 SEARCH = Experiment(
     name="decoder-search",
     title="Decoder on C sources: the search for the learning rates",
     covers=("decoder-rates",),
-    about="As decoder, but for 300 steps: every method at three learning rates, one run each, on another "
-    "seed than decoder's. They are half of, once and twice 0.002 for AdamW, 0.02 for Muon (an angle where it "
-    "is constrained), 0.001 for Adam on spheres and 0.5 for SGD-m.",
+    about="As decoder, but for 300 steps: every method at five learning rates, one run each, on another seed "
+    "than decoder's. They are multiples of 0.002 for AdamW, 0.02 for Muon (an angle where it is "
+    "constrained), 0.001 for Adam on spheres and 0.5 for SGD-m. Where some are missing, the rate was doubled "
+    "or halved from there only until the validation loss rose.",
     parts=_SEARCH,
     runs=1,
     epochs=30,
     points=2,
     quick=replace(QUICK, epochs=5),
-    claims=_claims(_SEARCH, "The rate in the middle is the best of three"),
+    claims=_claims(_SEARCH, "The rate in the middle is the best of five"),
 )
 
-_FACTORS = (0.25, 0.5, 1, 2, 4)
 _WIDTHS = tuple(
     _rates(f"{method.name}, {width} wide", replace(PROBLEM, width=width, heads=width // 64), method, _FACTORS)
     for method in (ADAMW, MUON, ROWS, FROBENIUS, ADAM_ROWS)
