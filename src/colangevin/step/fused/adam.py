@@ -123,8 +123,21 @@ class AdamSphereMover(AdamMover):
             SQUARES=isinstance(first.form, SimplexForm),
             **self._constants,
             **cut.constants,
+            **_compiled_for(cut, stored="position" in first.state),
         )
 
     def move(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
         for launch, chunks in self.launches:
             launch(self.table.rows, grads, chunks, self.flags.table, self.corrections, rates)
+
+
+def _compiled_for(cut: Cut, *, stored: bool) -> dict[str, int]:
+    """Compiler options of the sphere kernel."""
+    if cut.turned:
+        return {"num_warps": cut.warps()}
+    if stored:
+        # without a limit too few programs run at a time to keep the memory busy, but a thread has to hold its
+        # entries
+        limit = {"maxnreg": 64} if cut.rows * cut.width <= 256 * cut.warps() else {}
+        return {"num_warps": cut.warps(), **limit}
+    return {"num_warps": cut.warps(1024, 1)}  # a warp alone adds up a row without waiting for others

@@ -24,8 +24,6 @@ _TILE = 1024  # entries that a program works on, unless one row has more
 # Rows whose entries lie side by side are moved together, up to so many entries: one alone would use a few
 # bytes of every piece of memory that it fetches.
 _SIDE_BY_SIDE, _LARGEST_TILE = 8, 1 << 14
-_OF_A_WARP = 256  # entries
-_FEWEST_WARPS = 4
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Cut:
 
     @property
     def constants(self) -> dict[str, int]:
-        """The arguments of a sphere kernel that depend on it, and the warps that it runs on."""
+        """The arguments of a sphere kernel that depend on it."""
         return {
             "ALIGNED": self.aligned,
             "OUTER": self.outer,
@@ -51,10 +49,12 @@ class Cut:
             "ALIKE": self.alike,
             "ROWS": self.rows,
             "WIDTH": self.width,
-            "num_warps": max(
-                _FEWEST_WARPS, min(16, (self.rows if self.turned else 1) * self.width // _OF_A_WARP)
-            ),
         }
+
+    def warps(self, entries: int = 256, fewest: int = 4) -> int:
+        """How many warps a program runs on, for so many entries of each."""
+        together = (self.rows if self.turned else 1) * self.width
+        return max(fewest, min(16, together // entries))
 
 
 class SphereTable:

@@ -48,6 +48,7 @@ class SphereMover(Fused):
             weight_type=TYPES[first.parameter.dtype],
             grad_type=TYPES[first.grad.dtype],
             **cut.constants,
+            num_warps=cut.warps(),
         )
 
     def launch(self, pattern: Pattern, grads: Tensor, rates: Tensor) -> None:
