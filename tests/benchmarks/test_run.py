@@ -84,7 +84,7 @@ def test_the_machine_is_remembered(folder):
 def test_sections_after_the_limit_are_said_to_be_missing(tmp_path, capsys):
     run.main(["--quick", "--limit", "0", "--out", str(tmp_path)])
     rows = load(tmp_path / "cpu.csv")
-    assert len(rows) == 12
+    assert len(rows) == 13
     assert all(row.note == "not run: the limit of 0 s was reached" for row in rows)
     assert "not run" in capsys.readouterr().out
 

@@ -16,7 +16,7 @@ import colangevin as cl
 
 SOURCE = str(Path(cl.__file__).parent)
 # Half of what these steps took when movers had three protocols: 108, 134 and 56.
-QUIET, NOISY, FUSED = 54, 67, 28
+QUIET, NOISY, FUSED = 54, 67, 29
 
 
 def crossings(step: Callable[[], object]) -> tuple[int, int]:
