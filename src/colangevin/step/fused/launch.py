@@ -1,7 +1,6 @@
 """A kernel that is launched again and again with arguments of the same kind."""
 
 from collections.abc import Sequence
-from operator import is_
 from typing import Any
 
 import torch
@@ -31,8 +30,6 @@ class Launch:
         self._constants = constants
         self._trailing = [constants[name] for name in kernel.arg_names if name in constants]
         self._compiled: Any = None
-        self._arguments: tuple[Tensor, ...] = ()
-        self._passed: list[Any] = []  # addresses of the arguments, and the constants
 
     def __call__(self, *arguments: Tensor) -> None:
         """Launch with the arguments that come before the constants."""
@@ -42,18 +39,30 @@ class Launch:
             if isinstance(self._kernel, JITFunction):  # Triton's interpreter compiles nothing
                 self._compiled = made
             return
-        if len(arguments) != len(self._arguments) or not all(map(is_, arguments, self._arguments)):
-            self._arguments = arguments
-            # given a tensor, Triton would ask the driver where it lies
-            self._passed = [*(argument.data_ptr() for argument in arguments), *self._trailing]
-        enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-        if getattr(enter, "calls", enter) or getattr(leave, "calls", leave):  # there is a profiler
-            compiled[self._grid](*self._passed)
+        # given a tensor, Triton would ask the driver where it lies
+        addresses = [argument.data_ptr() for argument in arguments]
+        if _profiled():
+            compiled[self._grid](*addresses, *self._trailing)
             return
         # what Triton does besides, for the sake of profilers, takes longer than the launch
         stream = torch._C._cuda_getCurrentRawStream(arguments[0].device.index)
-        kernel = compiled.function, compiled.packed_metadata
-        compiled.run(*self._grid, stream, *kernel, None, None, None, *self._passed)
+        compiled.run(
+            *self._grid,
+            stream,
+            compiled.function,
+            compiled.packed_metadata,
+            None,
+            None,
+            None,
+            *addresses,
+            *self._trailing,
+        )
+
+
+def _profiled() -> bool:
+    """Whether somebody asked Triton to be told of launches."""
+    hooks = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    return any(hook is not None and getattr(hook, "calls", True) for hook in hooks)
 
 
 #: launches of one kernel, one for each shape of its tiles with the table of those tiles, and their arguments
