@@ -233,3 +233,24 @@ def test_a_step_never_waits_for_the_device_and_replays_from_a_graph(constraint, 
     torch.cuda.synchronize()
     assert torch.equal(ours, theirs)
     assert int(captured.state[ours]["step"]) == 4
+
+
+@pytest.mark.parametrize("constraint", ["free", "circle"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_rows_alone_move_bit_for_bit_as_among_others(device, constraint, dtype):
+    """As the parts of a sharded weight do, of any length and beginning at any place."""
+    held, _ = CONSTRAINTS[constraint]
+    whole, gradients = (0.5 - torch.rand(12, 31)).to(dtype), torch.randn(3, 12, 31).to(dtype)
+
+    def moved(rows: slice) -> torch.Tensor:
+        weight = nn.Parameter(whole[rows].to(device, copy=True))
+        optimizer = cl.ConstrainedAdam([{"params": [weight], "constraint": held}], 0.02, weight_decay=0.1)
+        for gradient in gradients:
+            weight.grad = gradient[rows].to(device, copy=True)
+            optimizer.step()
+        assert [type(each).__name__ for each in optimizer._plan.movers] == ["AdamLineMover"]
+        return weight.detach()
+
+    expected = moved(slice(0, 12))
+    for rows in (slice(3, 10), slice(11, 12), slice(0, 4)):
+        assert torch.equal(moved(rows), expected[rows])
