@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from colangevin.experiments.catalogue.problems import ByteProblem
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.results import Result, load
 
@@ -85,7 +86,12 @@ def _searched(result: Result) -> str:
             mark = "**" if number == lowest else ""
             cells.append(f"{part.part.methods[number].lr:g}: {mark}{shown}{mark}")
         rows.append([part.part.name, ", ".join(cells)])
-    return _table(["hidden matrices by", "rate: validation, bits a byte, 300 steps, one run"], rows, left=2)
+    problem = result.experiment.parts[0].problem
+    assert isinstance(problem, ByteProblem)
+    steps = result.experiment.epochs * problem.steps
+    return _table(
+        ["hidden matrices by", f"rate: validation, bits a byte, {steps} steps, one run"], rows, left=2
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:

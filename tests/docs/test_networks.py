@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("results")
     for name, only in (
         ("decoder", ("*: Muon, run *", "*: Muon on row spheres, run 1")),
-        ("decoder-search", ("AdamW: *", "Muon: *")),
+        ("decoder-search", ("AdamW, 512 wide: *", "Muon, 512 wide: *")),
     ):
         experiment = find(name).resized(2 if name == "decoder" else 1, 2, quick=False)
         parts = [replace(part, problem=replace(part.problem, heads=2, **SMALL)) for part in experiment.parts]
@@ -64,8 +64,8 @@ def test_every_method_that_has_run_is_in_the_table_the_best_first(folder):
 def test_the_lowest_of_a_search_is_bold_and_what_diverges_never_is(folder):
     _, table = networks.render(folder).split("\n\n")
     rows = dict(map(cells, table.splitlines()[2:]))
-    assert set(rows) == {"AdamW", "Muon"}
-    assert rows["AdamW"].endswith("1e+30: diverges")
+    assert set(rows) == {"AdamW, 512 wide", "Muon, 512 wide"}
+    assert rows["AdamW, 512 wide"].endswith("1e+30: diverges")
     for row in rows.values():
         numbers = [each.partition(": ")[2] for each in row.split(", ")]
         finite = [float(each.strip("*")) for each in numbers if each != "diverges"]

@@ -114,7 +114,13 @@ def test_a_small_form_may_have_another_text():
 
 
 def test_the_search_is_over_the_methods_that_are_compared():
-    methods = [method.name for method in find("decoder").parts[0].methods]
-    assert [part.name for part in find("decoder-search").parts] == methods
-    budgets = {len(part.methods) for part in find("decoder-search").parts}
-    assert budgets == {5}
+    parts = find("decoder-search").parts
+    methods = {method.name: method.lr for method in find("decoder").parts[0].methods}
+    assert [part.name for part in parts if part.problem.width == 512] == [
+        f"{name}, 512 wide" for name in methods
+    ]
+    assert {len(part.methods) for part in parts} == {7}
+    for part in parts:
+        assert methods[part.name.partition(", ")[0]] in {method.lr for method in part.methods}
+        assert part.problem.width == 64 * part.problem.heads
+    assert {part.problem.width for part in parts} == {256, 512, 1024}

@@ -2,14 +2,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from colangevin.experiments.catalogue.claims import Claim
 from colangevin.experiments.catalogue.experiment import Experiment, Quick
 from colangevin.experiments.catalogue.parts import NetworkPart
 from colangevin.experiments.catalogue.problems import ByteProblem
 from colangevin.experiments.catalogue.source_code import ADAMW, ROWS
-from colangevin.experiments.catalogue.source_code_searches import SEARCH, WIDTHS
+from colangevin.experiments.catalogue.source_code_searches import SEARCH
 from colangevin.experiments.report import figures, rates
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.results import Result, load
@@ -73,11 +72,10 @@ def test_methods_that_differ_in_more_than_the_rate_are_no_trials(unfinished):
     assert rates.trials(result(replace(mixed, parts=parts, claims=()), [(1, 2), (1, 2)])) == []
 
 
-@pytest.mark.parametrize("experiment", [SEARCH, WIDTHS], ids=["search", "widths"])
-def test_the_searches_of_the_catalogue_are_trials(experiment):
-    values = [tuple(range(len(part.methods))) for part in experiment.parts]
-    found = rates.trials(result(experiment, values))
-    assert [trial.method for trial in found] == [part.name.partition(", ")[0] for part in experiment.parts]
+def test_the_search_of_the_catalogue_has_trials():
+    values = [tuple(range(len(part.methods))) for part in SEARCH.parts]
+    found = rates.trials(result(SEARCH, values))
+    assert [trial.method for trial in found] == [part.name.partition(", ")[0] for part in SEARCH.parts]
     for trial in found:
         assert sorted(trial.rates) == trial.rates
         assert trial.best == trial.rates[0]
@@ -102,6 +100,13 @@ def test_the_best_rate_over_the_width():
     assert rows.get_ydata().tolist() == [0.02, 0.02, 0.02]
     assert np.abs(np.log2(adam.get_xdata()) - [3, 4, 5]).max() < 0.1
     assert rates.best_over_width(rates.trials(result(searched(8), values[:2]))) is None
+
+
+def test_methods_of_one_width_have_no_place_among_the_best_rates_over_the_width():
+    found = rates.trials(result(searched(8, 16), 4 * [(1.0, 2.0)]))
+    figure = rates.best_over_width(found[:3])
+    assert [trial.method for trial in found[:3]] == ["AdamW", "AdamW", "Muon on row spheres"]
+    assert [line.get_label() for line in figure.axes[0].lines] == ["AdamW"]
 
 
 def test_all_of_a_search_is_drawn(tmp_path):

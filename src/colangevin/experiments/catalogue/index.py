@@ -40,7 +40,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     source_code.DECODER,
     source_code.LONG,
     source_code_searches.SEARCH,
-    source_code_searches.WIDTHS,
 )
 
 

@@ -92,20 +92,22 @@ def over_rates(found: Sequence[Trial], measure: str) -> Figure:
 
 
 def best_over_width(found: Sequence[Trial]) -> Figure | None:
-    """The best learning rate of every method over the network's width; None where all are of one width."""
-    widths = sorted({trial.width for trial in found})
-    if len(widths) < 2:
+    """The best learning rate over the width, of methods that ran at several; None without any."""
+    of_a_method: dict[str, dict[int, float]] = {}
+    for trial in found:
+        of_a_method.setdefault(trial.method, {})[trial.width] = trial.best
+    compared = {method: best for method, best in of_a_method.items() if len(best) > 1}
+    if not compared:
         return None
+    widths = sorted({width for best in compared.values() for width in best})
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
-    methods = list(dict.fromkeys(trial.method for trial in found))
     shown = []
-    for turn, method in enumerate(methods):
-        mine = sorted((trial.width, trial.best) for trial in found if trial.method == method)
-        x, y = np.array(mine, dtype=float).T
+    for turn, (method, best) in enumerate(compared.items()):
+        x, y = np.array(sorted(best.items()), dtype=float).T
         shown.append(y)
         # side by side: best rates of several methods are often the same
-        beside = 2 ** (0.12 * ((turn + 0.5) / len(methods) - 0.5))
+        beside = 2 ** (0.12 * ((turn + 0.5) / len(compared) - 0.5))
         axes.plot(x * beside, y, linewidth=1.3, markersize=5, **{**line(method), **point(method)})
     axes.set_xscale("log", base=2)
     axes.set_xticks(widths, list(map(str, widths)))
