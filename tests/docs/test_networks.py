@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from colangevin.experiments.catalogue.index import find
+from colangevin.experiments.catalogue.source_code import MUON, ROWS
 from colangevin.experiments.report.results import load
 from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.training import runner
@@ -48,8 +49,8 @@ def test_every_method_that_has_run_is_in_the_table_the_best_first(folder):
     found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
     assert set(found) == {"Muon", "Muon on row spheres"}
     assert {name: (row["rate"], row["runs"]) for name, row in found.items()} == {
-        "Muon": ("0.02", "2"),
-        "Muon on row spheres": ("0.02", "1"),
+        "Muon": (f"{MUON.lr:g}", "2"),
+        "Muon on row spheres": (f"{ROWS.lr:g}", "1"),
     }
     bits = [float(row["validation, bits a byte"]) for row in found.values()]
     assert bits == sorted(bits)

@@ -17,6 +17,8 @@ from tests.experiments.small_run import run_all
 
 SMALL = ByteProblem("python", 4, 16, steps=1, held_out=64, layers=1, width=8, heads=2)
 
+ADAM, ROW = ADAMW.lr, ROWS.lr
+
 
 def searched(*widths):
     """Two methods at two rates, as the catalogue has them, of seconds."""
@@ -54,14 +56,14 @@ def result(experiment, values):
 
 def test_a_trial_is_a_method_with_what_its_rates_came_to():
     found = rates.trials(result(searched(8), [(1.5, 1.25), (1.0, None)]))
-    assert found[0] == ("AdamW", "", 8, [0.002, 0.004], [1.5, 1.25])
-    assert found[1][3:] == ([0.02], [1.0])
-    assert [trial.best for trial in found] == [0.004, 0.02]
+    assert found[0] == ("AdamW", "", 8, [ADAM, 2 * ADAM], [1.5, 1.25])
+    assert found[1][3:] == ([ROW], [1.0])
+    assert [trial.best for trial in found] == [2 * ADAM, ROW]
 
 
 def test_a_rate_that_diverged_is_never_the_best():
     found = rates.trials(result(searched(8), [(math.nan, 1.25), (math.nan, math.nan)]))
-    assert found[0].best == 0.004
+    assert found[0].best == 2 * ADAM
     assert math.isnan(found[1].best)
 
 
@@ -86,7 +88,7 @@ def test_a_panel_for_each_method_and_a_line_for_each_setting():
     figure = rates.over_rates(found, "validation bits")
     seen = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in seen] == ["AdamW", "Muon on row spheres"]
-    for axes, expected in zip(seen, ((0.002, 0.004), (0.02, 0.04)), strict=True):
+    for axes, expected in zip(seen, ((ADAM, 2 * ADAM), (ROW, 2 * ROW)), strict=True):
         assert [tuple(line.get_xdata()) for line in axes.lines] == 3 * [expected]
         assert [line.get_label() for line in axes.lines] == ["8 wide", "16 wide", "32 wide"]
         assert [label.get_text() for label in axes.get_xticklabels()] == [f"{rate:g}" for rate in expected]
@@ -96,8 +98,8 @@ def test_the_best_rate_over_the_width():
     values = [(1.0, 2.0), (2.0, 1.0), (2.0, 1.0), *3 * [(1.0, 2.0)]]
     figure = rates.best_over_width(rates.trials(result(searched(8, 16, 32), values)))
     adam, rows = figure.axes[0].lines
-    assert adam.get_ydata().tolist() == [0.002, 0.004, 0.004]
-    assert rows.get_ydata().tolist() == [0.02, 0.02, 0.02]
+    assert adam.get_ydata().tolist() == [ADAM, 2 * ADAM, 2 * ADAM]
+    assert rows.get_ydata().tolist() == 3 * [ROW]
     assert np.abs(np.log2(adam.get_xdata()) - [3, 4, 5]).max() < 0.1
     assert rates.best_over_width(rates.trials(result(searched(8), values[:2]))) is None
 

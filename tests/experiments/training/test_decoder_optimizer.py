@@ -33,7 +33,8 @@ def test_every_weight_is_in_one_group_with_its_own_rate(method):
             rates.setdefault(weight, []).append(group["initial_lr"])
     hidden = made.task.hidden(made.model)
     expected = {
-        weight: [method.lr if name in hidden else 2e-3] for name, weight in made.model.named_parameters()
+        weight: [method.lr if name in hidden else SMALL.rest_rate]
+        for name, weight in made.model.named_parameters()
     }
     assert rates == expected
     made.advance()

@@ -119,4 +119,4 @@ class ByteProblem:
     layers: int = 8
     width: int = 512
     heads: int = 8
-    rest_rate: float = 2e-3
+    rest_rate: float = 8e-3

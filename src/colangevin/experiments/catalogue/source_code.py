@@ -29,13 +29,13 @@ PROBLEM = ByteProblem()
 
 # Learning rates are those with the lowest validation loss in decoder-search.
 ADAMW = Method("AdamW", 2e-3, "AdamW", weight_decay=0.1)
-MUON = Method("Muon", 0.02, "Muon", momentum=0.95, weight_decay=0.1)
-ROWS = Method("Muon on row spheres", 0.02, "ConstrainedMuon", momentum=0.95, hidden="row spheres")
-FROBENIUS = replace(ROWS, name="Muon on Frobenius spheres", hidden="Frobenius spheres")
-ORTHOGONAL = replace(ROWS, name="Muon on orthogonal weights", hidden="orthogonal")
-ADAM_ROWS = Method("Adam on row spheres", 1e-3, "ConstrainedAdam", hidden="row spheres")
+MUON = Method("Muon", 0.04, "Muon", momentum=0.95, weight_decay=0.1)
+ROWS = Method("Muon on row spheres", 0.08, "ConstrainedMuon", momentum=0.95, hidden="row spheres")
+FROBENIUS = replace(ROWS, name="Muon on Frobenius spheres", lr=0.08, hidden="Frobenius spheres")
+ORTHOGONAL = replace(ROWS, name="Muon on orthogonal weights", lr=0.02, hidden="orthogonal")
+ADAM_ROWS = Method("Adam on row spheres", 2e-3, "ConstrainedAdam", hidden="row spheres")
 SGD_ROWS = Method("SGD-m on row spheres", 0.5, "ConstrainedSGD", momentum=0.9, hidden="row spheres")
-SGD_ORTHOGONAL = replace(SGD_ROWS, name="SGD-m on orthogonal weights", hidden="orthogonal")
+SGD_ORTHOGONAL = replace(SGD_ROWS, name="SGD-m on orthogonal weights", lr=0.5, hidden="orthogonal")
 METHODS = (ADAMW, MUON, ROWS, FROBENIUS, ORTHOGONAL, ADAM_ROWS, SGD_ROWS, SGD_ORTHOGONAL)
 
 QUICK = Quick(
@@ -51,7 +51,7 @@ _ABOUT = (
     "Decoder of 8 layers of width 512 with RMS norms before attention and perceptron, rotary positions, "
     "heads of 64 and perceptrons of 2048 units: 25 million weights in 48 hidden matrices. It reads 64 pieces "
     "of 1,024 bytes a step for 800 steps. The hidden matrices are trained as the method says; embedding, "
-    "output and gains always by Adam with learning rate 2e-3. The learning rate rises over the first "
+    "output and gains always by Adam with learning rate 8e-3. The learning rate rises over the first "
     "twentieth and falls to 0 after it. AdamW and Muon are those of torch, with weight decay 0.1 on the "
     "hidden matrices; constrained ones have none. Spheres keep the norms that torch's initial weights have, "
     "of every row or of the whole matrix. Validation and test text are half a mebibyte each, of files that "

@@ -25,9 +25,9 @@ __all__ = ["SEARCH"]
 # Where the search of each method begins, and the multiples of it that can be tried.
 _MIDDLE = {
     ADAMW: 2e-3,
-    MUON: 0.02,
-    ROWS: 0.02,
-    FROBENIUS: 0.02,
+    MUON: 0.04,
+    ROWS: 0.08,
+    FROBENIUS: 0.08,
     ORTHOGONAL: 0.02,
     ADAM_ROWS: 2e-3,
     SGD_ROWS: 0.5,
@@ -72,18 +72,18 @@ SEARCH = Experiment(
     name="decoder-search",
     title="Decoder on C sources: the search for the learning rates, at three widths",
     covers=("decoder-rates", "decoder-widths"),
-    about="As decoder, but for 200 steps and on another seed, one run each: every method at learning rates a "
-    "factor of two apart. The search of a method begins at 0.002 for AdamW and Adam on spheres, 0.02 for "
-    "Muon (an angle where it is constrained) and 0.5 for SGD-m. Where rates are missing, it was doubled "
-    "and halved from there only until the validation loss rose. AdamW, Muon and Muon on spheres are searched "
-    "at widths of 256 and 1,024 too, from the best rate at 512 on, with heads of 64 at every width: if rates "
-    "transfer, the best is the same at every width.",
+    about="As decoder, but for 300 steps and on another seed, one run each: every method at learning rates a "
+    "factor of two apart. The search of a method begins at 0.002 for AdamW and Adam on spheres, 0.04 for "
+    "Muon, 0.08 for Muon on spheres, 0.02 on orthogonal weights (both angles) and 0.5 for SGD-m. Where rates "
+    "are missing, the rate was doubled and halved from there only until the validation loss rose. AdamW, "
+    "Muon and Muon on spheres are searched at widths of 256 and 1,024 too, from the best rate at 512 on, "
+    "with heads of 64 at every width: if rates transfer, the best is the same at every width.",
     parts=(
         *(_rates(method, _WIDTH) for method in METHODS),
         *(_rates(method, width) for method in _TRANSFERRED for width in _OTHER_WIDTHS),
     ),
     runs=1,
-    epochs=20,
+    epochs=30,
     points=2,
     quick=replace(
         QUICK,
