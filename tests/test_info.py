@@ -48,17 +48,11 @@ def test_versions() -> None:
         (0, "one thread: torch has no OpenMP to share"),
     ],
 )
-@pytest.mark.parametrize(
-    ("multiplies", "matrices"),
-    [(True, "torch's BLAS"), (False, "plain torch for Orthogonal: torch has no BLAS to share")],
-)
-def test_a_native_library_in_use(
-    monkeypatch: pytest.MonkeyPatch, pool: int, threads: str, multiplies: bool, matrices: str
-) -> None:
-    found = SimpleNamespace(variant="avx2", pool=pool, multiplies=multiplies, path=Path("/there/native.so"))
+def test_a_native_library_in_use(monkeypatch: pytest.MonkeyPatch, pool: int, threads: str) -> None:
+    found = SimpleNamespace(variant="avx2", pool=pool, path=Path("/there/native.so"))
     monkeypatch.setattr(module, "why_not", lambda: "")
     monkeypatch.setattr(module, "library", lambda: found)
-    text = f"CPU, native library: in use: avx2 instructions, {threads}, {matrices}, {found.path}"
+    text = f"CPU, native library: in use: avx2 instructions, {threads}, {found.path}"
     assert line("CPU") == text
 
 

@@ -32,10 +32,7 @@ def _native() -> str:
     threads = (
         f"{count} of torch's OpenMP threads" if found.pool else "one thread: torch has no OpenMP to share"
     )
-    matrices = (
-        "torch's BLAS" if found.multiplies else "plain torch for Orthogonal: torch has no BLAS to share"
-    )
-    return f"in use: {found.variant} instructions, {threads}, {matrices}, {found.path}"
+    return f"in use: {found.variant} instructions, {threads}, {found.path}"
 
 
 def _triton() -> str:

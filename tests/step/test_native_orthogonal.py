@@ -14,9 +14,7 @@ from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
 from tests.step.beside_plain import OPTIMIZERS, assert_near, both, spoil_a_number
 
-pytestmark = pytest.mark.skipif(
-    library() is None or not library().multiplies, reason="the native library is not compiled"
-)
+pytestmark = pytest.mark.skipif(library() is None, reason="the native library is not compiled")
 
 # Largest difference after one step, in units of rounding of the largest number: products of up to 576 terms,
 # and multipliers from an iteration.
@@ -178,9 +176,7 @@ def test_a_copy_whose_step_is_too_large_is_moved_by_plain_torch_and_the_others_a
     assert not any(row.edited or row.left_out for row in rows.table)
 
 
-def test_matrices_of_one_entry_and_builds_of_torch_without_blas_take_the_plain_path(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_matrices_of_one_entry_take_the_plain_path() -> None:
     def mover(weight: nn.Parameter) -> type:
         opt = cl.CoLud(held([weight]), 0.1, friction=1.0)
         weight.grad = torch.ones_like(weight)
@@ -189,8 +185,6 @@ def test_matrices_of_one_entry_and_builds_of_torch_without_blas_take_the_plain_p
 
     assert mover(nn.Parameter(torch.ones(1, 1))) is Plain
     assert mover(frame(4, 3)) is Native
-    monkeypatch.setattr(library(), "multiplies", False)
-    assert mover(frame(4, 3)) is Plain
 
 
 # ---- around it ------------------------------------------------------------------------------------------

@@ -69,11 +69,6 @@ class Library:
             function.argtypes = [job]
         self.plan.restype = self.look.restype = ctypes.c_int64
         self.move.restype = self.remember.restype = None
-        blas = map(_of_torch, ("sgemm_", "dgemm_", "MKL_Set_Num_Threads_Local"))
-        handle.colangevin_take_blas.argtypes = [ctypes.c_void_p] * 3
-        handle.colangevin_take_blas.restype = ctypes.c_int
-        #: whether torch's BLAS was found, which multiplies matrices
-        self.multiplies = bool(handle.colangevin_take_blas(*blas))
         self.normals = handle.colangevin_normals
         word, address = ctypes.c_int64, ctypes.c_void_p
         self.normals.argtypes = [address, *[word] * 5, ctypes.c_int, address, word]
@@ -162,8 +157,8 @@ def why_not() -> str:
 def _of_torch(name: str) -> int:
     """The address of a function that torch is linked with, or 0.
 
-    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP or a
-    BLAS of its own, whose threads would fight with torch's for the cores.
+    It is looked up in torch and in what torch is linked with: another package may have loaded an OpenMP of
+    its own, whose threads would fight with torch's for the cores.
 
     Args:
         name: of the function.

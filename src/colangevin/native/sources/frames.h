@@ -12,11 +12,19 @@
  * away.
  */
 
-/* Bytes of room for the step of a matrix. */
-static int64_t NAME(frame_room)(const struct weight *w)
+/* Bytes of room that each thread takes to multiply, in whole lines of the cache. */
+static int64_t NAME(room_to_multiply)(const struct weight *w)
 {
-    const int64_t s = w->rows < w->entries ? w->rows : w->entries;
-    return (int64_t)sizeof(REAL) * (LARGE_ROOMS * w->elements + SQUARE_ROOMS * s * s + 2 * s);
+    const int64_t side = w->rows > w->entries ? w->rows : w->entries;
+    return parts_of((int64_t)sizeof(REAL) * NAME(product_room)(side), 64) * 64;
+}
+
+/* Bytes of room for the step of a matrix. */
+static int64_t NAME(frame_room)(const struct weight *w, int64_t threads)
+{
+    const int64_t s = most_of(w->rows, w->entries);
+    const int64_t numbers = LARGE_ROOMS * w->elements + SQUARE_ROOMS * s * s + 2 * s;
+    return threads * NAME(room_to_multiply)(w) + (int64_t)sizeof(REAL) * numbers;
 }
 
 struct NAME(frame) {
@@ -70,7 +78,7 @@ static void NAME(blend_unit)(void *data, int64_t unit, void *unused)
 static void NAME(blend)(struct NAME(frame) *frame, REAL keep, REAL scale, const uint64_t *key)
 {
     struct NAME(blend) blend = {frame, keep, scale, key};
-    share(frame->f.threads, NAME(blend_unit), &blend, (frame->w->elements + UNIT - 1) / UNIT);
+    share(frame->f.hands, NAME(blend_unit), &blend, (frame->w->elements + UNIT - 1) / UNIT);
     frame->x = frame->x_room;
 }
 
@@ -170,7 +178,7 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
         }
         for (int i = 0; i < s; i++)
             H[(int64_t)i * (s + 1)] -= 1;
-        NAME(square_product)(M, H, s, frame->Y);
+        NAME(square_product)(&frame->f, M, H, frame->Y);
         const REAL before = size;
         size = NAME(close)(frame->E, 1, frame->Y, s, R);
         const int near = size <= NEARLY;
@@ -243,7 +251,7 @@ static int NAME(inverse_root)(struct NAME(frame) *frame)
     /* Y -> (I + E)^(1/2) and M -> (I + E)^(-1/2), both over the root of 1 + norm */
     for (int turn = 0; turn < TRIALS; turn++) {
         REAL left = 0;
-        NAME(square_product)(M, Y, s, T);
+        NAME(square_product)(&frame->f, M, Y, T);
         for (int i = 0; i < s; i++)
             for (int j = 0; j < s; j++) {
                 const REAL error = (i == j) - T[(int64_t)i * s + j];
@@ -252,9 +260,9 @@ static int NAME(inverse_root)(struct NAME(frame) *frame)
             }
         if (left <= NEARLY)
             break;
-        NAME(square_product)(Y, T, s, next);
+        NAME(square_product)(&frame->f, Y, T, next);
         memcpy(Y, next, (size_t)n * sizeof(REAL));
-        NAME(square_product)(T, M, s, next);
+        NAME(square_product)(&frame->f, T, M, next);
         NAME(split)(next, s, 1, M, T);
     }
     for (int64_t i = 0; i < n; i++)
@@ -298,7 +306,7 @@ static REAL NAME(aim)(struct NAME(frame) *frame, REAL a)
     } else {
         for (int64_t i = 0; i < n; i++)
             frame->R[i] = frame->A[i] - frame->Z[i] / 2;
-        NAME(square_product)(frame->R, frame->Z, s, frame->Y);
+        NAME(square_product)(&frame->f, frame->R, frame->Z, frame->Y);
         NAME(close)(frame->F, 1, frame->Y, s, frame->E);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -350,7 +358,7 @@ static int NAME(drift_frame)(struct NAME(frame) *frame, REAL a, int euler, int l
     }
     NAME(along)(&frame->f, frame->q, N, -1, 0, frame->p_out);
     struct NAME(advance) advance = {frame, a};
-    share(frame->f.threads, NAME(advance_unit), &advance, (w->elements + UNIT - 1) / UNIT);
+    share(frame->f.hands, NAME(advance_unit), &advance, (w->elements + UNIT - 1) / UNIT);
     frame->q = frame->q_out;
     frame->x = frame->p_out;
     if (doubtful)
@@ -434,9 +442,11 @@ static int NAME(move_frame)(struct weight *w, int64_t threads, void *room)
 {
     const int tall = w->rows >= w->entries;
     const int64_t s = tall ? w->entries : w->rows, r = tall ? w->rows : w->entries;
-    REAL *q = w->position ? w->position : w->weight, *p = w->momentum, *at = room;
+    const struct hands hands = {threads, room, NAME(room_to_multiply)(w)};
+    REAL *q = w->position ? w->position : w->weight, *p = w->momentum;
+    REAL *at = (REAL *)(hands.room + threads * hands.room_bytes);
     uint64_t keys[MOST_LETTERS];
-    struct NAME(frame) frame = {.f = {threads, (int)r, (int)s, tall}, .w = w, .q = q, .x = p};
+    struct NAME(frame) frame = {.f = {&hands, (int)r, (int)s, tall}, .w = w, .q = q, .x = p};
     REAL **large[] = {&frame.x_room, &frame.q_room, &frame.spare};
     REAL **square[] = {&frame.S, &frame.F, &frame.Z, &frame.A, &frame.E, &frame.M, &frame.R, &frame.Y};
     for (int k = 0; k < LARGE_ROOMS; k++, at += w->elements)

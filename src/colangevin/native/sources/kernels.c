@@ -50,11 +50,11 @@ static void move_matrix(struct job *job, struct weight *w, int64_t threads, void
     }
 }
 
-/* Bytes of room that moving a unit of a weight takes. */
-static int64_t room_of(const struct weight *w)
+/* Bytes of room that moving a unit of a weight takes, or a matrix at which so many threads work. */
+static int64_t room_of(const struct weight *w, int64_t threads)
 {
     if (w->form == FRAME)
-        return w->state_type == FLOAT64 ? frame_room_double(w) : frame_room_float(w);
+        return w->state_type == FLOAT64 ? frame_room_double(w, threads) : frame_room_float(w, threads);
     return in_rows(w) ? (w->entries + w->slack) * (int64_t)sizeof(double) : 0;
 }
 

@@ -2,20 +2,28 @@
 #ifndef COLANGEVIN_KERNELS_H
 #define COLANGEVIN_KERNELS_H
 
-#include <stddef.h>
-
 #include "job.h"
 
-/* Give units of work to so many threads; each is called with room of its own, or NULL. */
-void share(int64_t threads, void (*work)(void *data, int64_t unit, void *room), void *data, int64_t units);
+/* Threads, each with room of its own. */
+struct hands {
+    int64_t threads;
+    char *room;
+    int64_t room_bytes;         /* of one thread */
+};
 
-/* torch's products of matrices, as Fortran has them: C <- scale A B + keep C. NULL where torch has none. Its whole numbers
- * have 32 bits, or 64 in some builds, which read the same from memory that holds 64. */
-#define GEMM(REAL)                                                                                                   \
-    (const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const REAL *, const REAL *,      \
-     const int64_t *, const REAL *, const int64_t *, const REAL *, REAL *, const int64_t *, size_t, size_t)
-extern void(*gemm_float) GEMM(float);
-extern void(*gemm_double) GEMM(double);
+/* Give units of work to threads; each is called with the room of its thread. */
+void share(const struct hands *hands, void (*work)(void *data, int64_t unit, void *room), void *data, int64_t units);
+
+static inline int64_t most_of(int64_t number, int64_t bound) { return number < bound ? number : bound; }
+
+/* How many parts of a length cover all. */
+static inline int64_t parts_of(int64_t all, int64_t part) { return (all + part - 1) / part; }
+
+/* The length of so many parts of all, of whole pieces. */
+static inline int64_t share_of(int64_t all, int64_t parts, int64_t piece)
+{
+    return parts_of(parts_of(all, parts), piece) * piece;
+}
 
 enum { UNIT = 1 << 14 }; /* elements of a unit of work, more or less */
 
@@ -23,7 +31,7 @@ struct kernels {
     void (*look_at_unit)(struct job *, const struct weight *, int64_t unit);
     void (*move_unit)(struct job *, struct weight *, int64_t unit, void *room);
     void (*move_matrix)(struct job *, struct weight *, int64_t threads, void *room);
-    int64_t (*room_of)(const struct weight *);
+    int64_t (*room_of)(const struct weight *, int64_t threads);
     void (*normals_float)(uint64_t key, const struct window *, int64_t start, int64_t count, float *out);
     void (*normals_double)(uint64_t key, const struct window *, int64_t start, int64_t count, double *out);
 };

@@ -26,9 +26,6 @@ static atomic_int forked; /* in a child of fork the threads of the pool are gone
 
 static void note_fork(void) { forked = 1; }
 
-void(*gemm_float) GEMM(float);
-void(*gemm_double) GEMM(double);
-
 /* A hash of the sources that the library was made from. */
 EXPORT const char *colangevin_fingerprint(void) { return COLANGEVIN_FINGERPRINT; }
 
@@ -39,30 +36,6 @@ EXPORT int64_t colangevin_sizes(int which)
 {
     const int64_t sizes[] = {sizeof(struct program), sizeof(struct weight), sizeof(struct finding), sizeof(struct job)};
     return which >= 0 && which < 4 ? sizes[which] : -1;
-}
-
-/* how many threads the BLAS of this thread takes, and returns how many it took; NULL if that cannot be told */
-static int (*set_blas_threads)(int);
-
-/* Take sgemm and dgemm of torch's BLAS, and what sets its threads, if there is one. Returns whether the first two are
- * there and multiply right. */
-EXPORT int colangevin_take_blas(void *sgemm, void *dgemm, void *set_threads)
-{
-    const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, one = 1, zero = 0;
-    const double a_double[] = {1, 2, 3, 4}, b_double[] = {5, 6, 7, 8}, one_double = 1, zero_double = 0;
-    const int64_t two = 2;
-    float c[4] = {0};
-    double c_double[4] = {0};
-    if (!sgemm || !dgemm)
-        return 0;
-    memcpy(&gemm_float, &sgemm, sizeof sgemm);
-    memcpy(&gemm_double, &dgemm, sizeof dgemm);
-    memcpy(&set_blas_threads, &set_threads, sizeof set_threads);
-    gemm_float("N", "N", &two, &two, &two, &one, a, &two, b, &two, &zero, c, &two, 1, 1);
-    gemm_double(
-        "N", "N", &two, &two, &two, &one_double, a_double, &two, b_double, &two, &zero_double, c_double, &two, 1, 1);
-    return c[0] == 23 && c[1] == 34 && c[2] == 31 && c[3] == 46 && c_double[0] == 23 && c_double[1] == 34
-        && c_double[2] == 31 && c_double[3] == 46;
 }
 
 /* Take GOMP_parallel of torch's OpenMP, or NULL, and the fastest variant that the processor runs and the caller
@@ -98,15 +71,15 @@ EXPORT void colangevin_begin(void *gomp_parallel, int most)
 struct shift {
     void (*work)(void *data, int64_t unit, void *room);
     void *data;
-    char *room;
-    int64_t room_bytes, units;
+    const struct hands *hands;
+    int64_t units;
     atomic_llong next_unit, next_room;
 };
 
 static void take_units(void *shared)
 {
     struct shift *shift = shared;
-    char *room = shift->room + atomic_fetch_add(&shift->next_room, 1) * shift->room_bytes;
+    char *room = shift->hands->room + atomic_fetch_add(&shift->next_room, 1) * shift->hands->room_bytes;
     for (;;) {
         int64_t unit = atomic_fetch_add(&shift->next_unit, 1);
         if (unit >= shift->units)
@@ -115,21 +88,14 @@ static void take_units(void *shared)
     }
 }
 
-/* Do all units of work, with that many threads at most. */
-static void work_off(struct shift *shift, int64_t threads)
+void share(const struct hands *hands, void (*work)(void *, int64_t, void *), void *data, int64_t units)
 {
-    shift->next_unit = shift->next_room = 0;
-    threads = threads < shift->units ? threads : shift->units;
+    struct shift shift = {.work = work, .data = data, .hands = hands, .units = units};
+    const int64_t threads = most_of(hands->threads, units);
     if (threads > 1 && parallel && !forked)
-        parallel(take_units, shift, (unsigned)threads, 0);
+        parallel(take_units, &shift, (unsigned)threads, 0);
     else
-        take_units(shift);
-}
-
-void share(int64_t threads, void (*work)(void *, int64_t, void *), void *data, int64_t units)
-{
-    struct shift shift = {.work = work, .data = data, .units = units};
-    work_off(&shift, threads);
+        take_units(&shift);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -185,10 +151,10 @@ EXPORT int64_t colangevin_plan(struct job *job)
         all += cost_of(job->weights[k]);
     for (int64_t k = 0; k < job->count; k++) {
         struct weight *w = job->weights[k];
-        const int64_t room = (kernels->room_of(w) + 63) / 64 * 64;
         const double cost = cost_of(w);
         w->first_unit = job->units;
         w->shared = job->threads > 1 && cost > WORTH_SHARING && cost * 2 * (double)job->threads > all;
+        const int64_t room = parts_of(kernels->room_of(w, w->shared ? job->threads : 1), 64) * 64;
         job->units += units_of(w);
         if (w->shared)
             largest = room > largest ? room : largest;
@@ -202,9 +168,9 @@ EXPORT int64_t colangevin_plan(struct job *job)
 /* Look at every gradient and weight; returns how many weights are doubtful or edited. Nothing else is written. */
 EXPORT int64_t colangevin_look(struct job *job)
 {
-    struct shift shift = {.work = look_at_unit, .data = job, .room = job->room, .units = job->units};
+    const struct hands hands = {job->threads, job->room, 0};
     int64_t found = 0;
-    work_off(&shift, job->threads);
+    share(&hands, look_at_unit, job, job->units);
     for (int64_t k = 0; k < job->count; k++) {
         struct weight *w = job->weights[k];
         double squares = 0;
@@ -220,16 +186,11 @@ EXPORT int64_t colangevin_look(struct job *job)
 /* Move every weight through its program, and count the steps that end. */
 EXPORT void colangevin_move(struct job *job)
 {
-    struct shift shift = {
-        .work = move_unit, .data = job, .room = job->room, .room_bytes = job->room_bytes, .units = job->units};
-    /* in a child of fork BLAS would wait for threads that are gone */
-    const int alone = forked && set_blas_threads, before = alone ? set_blas_threads(1) : 0;
+    const struct hands hands = {job->threads, job->room, job->room_bytes};
     for (int64_t k = 0; k < job->count; k++)
         if (job->weights[k]->shared)
             kernels->move_matrix(job, job->weights[k], job->threads, job->room);
-    work_off(&shift, job->threads);
-    if (alone)
-        set_blas_threads(before);
+    share(&hands, move_unit, job, job->units);
     for (int64_t k = 0; k < job->count; k++) {
         struct weight *w = job->weights[k];
         w->left = joined_checksum(job, w);
@@ -241,8 +202,8 @@ EXPORT void colangevin_move(struct job *job)
 /* Sum up all weights again, when the host has moved some of them. */
 EXPORT void colangevin_remember(struct job *job)
 {
-    struct shift shift = {.work = look_at_unit, .data = job, .room = job->room, .units = job->units};
-    work_off(&shift, job->threads);
+    const struct hands hands = {job->threads, job->room, 0};
+    share(&hands, look_at_unit, job, job->units);
     for (int64_t k = 0; k < job->count; k++)
         job->weights[k]->left = joined_checksum(job, job->weights[k]);
 }
@@ -277,7 +238,6 @@ EXPORT void colangevin_normals(
     void *out, int64_t threads)
 {
     struct draws draws = {keys, numbers, (numbers + UNIT - 1) / UNIT, {first, length, stride}, out, in_double};
-    struct shift shift = {.work = draw_unit, .data = &draws, .units = count * draws.units_of_key};
-    if (shift.units)
-        work_off(&shift, count * numbers > 2 * UNIT ? threads : 1);
+    const struct hands hands = {count * numbers > 2 * UNIT ? threads : 1, NULL, 0};
+    share(&hands, draw_unit, &draws, count * draws.units_of_key);
 }

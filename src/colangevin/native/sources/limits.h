@@ -2,8 +2,17 @@
 #ifndef COLANGEVIN_LIMITS_H
 #define COLANGEVIN_LIMITS_H
 
-/* side of a block of a symmetric product that is computed apart */
-enum { NARROW = 64 };
+/* Tiles of a product: as many sums as leave registers for a row of B and a number of A. */
+#if defined(__AVX512F__)
+enum { TILE_ROWS = 8, TILE_VECTORS = 3 };
+#else
+enum { TILE_ROWS = 6, TILE_VECTORS = 2 };
+#endif
+/* Of B where it is not packed: a part of the second-level cache. */
+enum { NEAR_BYTES = 1 << 16 };
+/* Rows of B that are packed at a time, of how many bytes: half of a second-level cache. Blocks of a product for each thread:
+ * one that is late finds less left to do. */
+enum { DEPTH = 256, PACKED_BYTES = 1 << 19, BLOCKS_EACH = 2 };
 
 /* As multipliers.py has them: when the iteration has converged, and when it is given up. */
 enum { TRIALS = 24, ITERATIONS = 80 };

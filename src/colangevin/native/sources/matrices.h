@@ -1,45 +1,7 @@
-/* Products and sums of matrices: the products by the BLAS that torch is linked with, the sums here.
+/* Products and sums of the matrices of a step.
  *
  * A frame is s orthonormal vectors with r entries each: the rows of its matrix, or its columns where it is tall.
  */
-
-/* to[j * WIDTH + i] <- from[i * stride + j] for a square as wide as a pack. */
-static inline void NAME(turn_square)(const REAL *RESTRICT from, int64_t stride, REAL *RESTRICT to)
-{
-#if __has_builtin(__builtin_shufflevector)
-    NAME(pack) row[NAME(WIDTH)];
-    for (int i = 0; i < NAME(WIDTH); i++)
-        row[i] = NAME(load)(from + i * stride);
-#if DOUBLE
-    EXCHANGE(4, LOW_8_4, HIGH_8_4)
-    EXCHANGE(2, LOW_8_2, HIGH_8_2)
-    EXCHANGE(1, LOW_8_1, HIGH_8_1)
-#else
-    EXCHANGE(8, LOW_16_8, HIGH_16_8)
-    EXCHANGE(4, LOW_16_4, HIGH_16_4)
-    EXCHANGE(2, LOW_16_2, HIGH_16_2)
-    EXCHANGE(1, LOW_16_1, HIGH_16_1)
-#endif
-    for (int i = 0; i < NAME(WIDTH); i++)
-        NAME(store)(to + i * NAME(WIDTH), row[i]);
-#else
-    for (int i = 0; i < NAME(WIDTH); i++)
-        for (int j = 0; j < NAME(WIDTH); j++)
-            to[j * NAME(WIDTH) + i] = from[i * stride + j];
-#endif
-}
-
-/* The same for a square of which only so many columns are there. */
-static inline void NAME(turn_part)(const REAL *RESTRICT from, int64_t stride, int columns, REAL *RESTRICT to)
-{
-    if (columns == NAME(WIDTH)) {
-        NAME(turn_square)(from, stride, to);
-        return;
-    }
-    for (int j = 0; j < columns; j++)
-        for (int i = 0; i < NAME(WIDTH); i++)
-            to[j * NAME(WIDTH) + i] = from[i * stride + j];
-}
 
 /* Run BODY for every entry (i, j) of a matrix of side s, with its place in at and the entry (j, i) of other in mirrored. */
 #define WITH_MIRRORED(s, other, BODY)                                                            \
@@ -68,70 +30,78 @@ static inline void NAME(turn_part)(const REAL *RESTRICT from, int64_t stride, in
     } while (0)
 
 struct NAME(shape) {
-    int64_t threads; /* to share what is large with */
+    const struct hands *hands;
     int r, s, tall;
 };
 
-/* C <- scale A B + keep C, each matrix by rows; a letter T says that an operand is to be transposed. */
-static inline void NAME(multiply)(
-    char a_turned, const REAL *a, int64_t a_stride, char b_turned, const REAL *b, int64_t b_stride, int64_t rows,
-    int64_t columns, int64_t depth, REAL scale, REAL keep, REAL *c, int64_t c_stride)
-{
-    /* BLAS has matrices by columns, and these are the transposes of ours */
-    NAME(gemm)(
-        &b_turned, &a_turned, &columns, &rows, &depth, &scale, b, &b_stride, a, &a_stride, &keep, c, &c_stride, 1, 1);
-}
-
 /* C <- A B of side s. */
-static inline void NAME(square_product)(const REAL *a, const REAL *b, int s, REAL *c)
+static inline void NAME(square_product)(const struct NAME(shape) *f, const REAL *a, const REAL *b, REAL *c)
 {
-    NAME(multiply)('N', a, s, 'N', b, s, s, s, s, 1, 0, c, s);
+    const int64_t s = f->s;
+    struct NAME(product) product = {
+        .a = {a, s, 1}, .b = {b, s, 1}, .rows = s, .columns = s, .depth = s, .scale = 1, .c = c, .c_down = s};
+    NAME(multiply)(&product, f->hands);
 }
 
-/* out <- X^T Y, from row first on and no entry before the diagonal's block. */
-static inline void NAME(inner_rows)(
-    const struct NAME(shape) *f, const REAL *x, const REAL *y, int first, int rows, int from, REAL *out)
+/* out <- X^T Y, or no more than its entries from the diagonal on. */
+static inline void NAME(inner_of)(
+    const struct NAME(shape) *f, const REAL *x, const REAL *y, int symmetric, REAL *out)
 {
-    const int s = f->s, r = f->r;
-    if (f->tall)
-        NAME(multiply)('T', x + first, s, 'N', y + from, s, rows, s - from, r, 1, 0, out + (int64_t)first * s + from, s);
-    else
-        NAME(multiply)(
-            'N', x + (int64_t)first * r, r, 'T', y + (int64_t)from * r, r, rows, s - from, r, 1, 0,
-            out + (int64_t)first * s + from, s);
+    const int64_t s = f->s, r = f->r;
+    struct NAME(product) product = {
+        .a = {x, f->tall ? 1 : r, f->tall ? s : 1}, .b = {y, f->tall ? s : 1, f->tall ? 1 : r}, .rows = s, .columns = s,
+        .depth = r, .scale = 1, .c = out, .c_down = s, .symmetric = symmetric};
+    NAME(multiply)(&product, f->hands);
 }
 
 /* out <- X^T Y */
 static inline void NAME(inner)(const struct NAME(shape) *f, const REAL *x, const REAL *y, REAL *out)
 {
-    NAME(inner_rows)(f, x, y, 0, f->s, 0, out);
+    NAME(inner_of)(f, x, y, 0, out);
 }
 
-/* out <- X^T X; blocks before the diagonal are copied from those behind it. */
-static inline void NAME(gram)(const struct NAME(shape) *f, const REAL *x, REAL *out)
+/* Copy what is behind the diagonal to where it stands mirrored. */
+static inline void NAME(mirror)(REAL *out, int s)
 {
-    const int s = f->s;
-    for (int first = 0; first < s; first += NARROW)
-        NAME(inner_rows)(f, x, x, first, first + NARROW < s ? NARROW : s - first, first, out);
     REAL turned[NAME(WIDTH) * NAME(WIDTH)];
-    for (int first = NARROW; first < s; first += NAME(WIDTH))
-        for (int j = 0; j < first / NARROW * NARROW; j += NAME(WIDTH)) {
-            const int rows = first + NAME(WIDTH) <= s ? NAME(WIDTH) : s - first;
+    for (int first = 0; first < s; first += NAME(WIDTH)) {
+        const int rows = first + NAME(WIDTH) <= s ? NAME(WIDTH) : s - first;
+        for (int j = 0; j < first; j += NAME(WIDTH)) {
             NAME(turn_part)(out + (int64_t)j * s + first, s, rows, turned);
             for (int i = 0; i < rows; i++)
                 memcpy(out + (int64_t)(first + i) * s + j, turned + i * NAME(WIDTH), sizeof(REAL) * NAME(WIDTH));
         }
+        for (int i = first; i < first + rows; i++)
+            for (int j = first; j < i; j++)
+                out[(int64_t)i * s + j] = out[(int64_t)j * s + i];
+    }
+}
+
+/* out <- X^T X */
+static inline void NAME(gram)(const struct NAME(shape) *f, const REAL *x, REAL *out)
+{
+    NAME(inner_of)(f, x, x, 1, out);
+    NAME(mirror)(out, f->s);
 }
 
 /* Y <- keep Y + scale X N for a symmetric N */
 static inline void NAME(along)(
     const struct NAME(shape) *f, const REAL *x, const REAL *n, REAL scale, REAL keep, REAL *y)
 {
-    const int s = f->s, r = f->r;
-    if (f->tall)
-        NAME(multiply)('N', x, s, 'N', n, s, r, s, s, scale, keep, y, s);
-    else
-        NAME(multiply)('N', n, s, 'N', x, r, s, r, s, scale, keep, y, r);
+    const int64_t s = f->s, r = f->r;
+    struct NAME(product) product = {.scale = scale, .keep = keep, .c = y, .depth = s};
+    if (f->tall) {
+        product.a = (struct NAME(operand)){x, s, 1};
+        product.b = (struct NAME(operand)){n, s, 1};
+        product.rows = r;
+        product.columns = product.c_down = s;
+    } else {
+        product.a = (struct NAME(operand)){n, s, 1};
+        product.b = (struct NAME(operand)){x, r, 1};
+        product.rows = s;
+        product.columns = product.c_down = r;
+    }
+    NAME(multiply)(&product, f->hands);
 }
 
 /* The bits of an absolute number: as whole numbers they are in the same order, with NaN as the largest, and vector

@@ -36,6 +36,8 @@
 #include "spheres.h"
 #include "levels.h"
 #include "forms.h"
+#include "turning.h"
+#include "products.h"
 #include "matrices.h"
 #include "frames.h"
 

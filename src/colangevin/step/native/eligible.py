@@ -38,11 +38,9 @@ def _moves(form: Form, entry: Entry) -> bool:
     """Whether the library is there and has this form."""
     if isinstance(form, SphereForm) and not form.slices.in_order:
         return False
-    used = library()
-    if used is None or not isinstance(form, OrthogonalForm):
-        return used is not None
     # the two orthonormal matrices of one entry have no tangent
-    return used.multiplies and entry.configuration_shape != (1, 1)
+    lone = isinstance(form, OrthogonalForm) and entry.configuration_shape == (1, 1)
+    return library() is not None and not lone
 
 
 def _in_order(weight: Tensor, grad: Tensor) -> bool:
