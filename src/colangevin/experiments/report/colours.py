@@ -117,11 +117,13 @@ LOOKS: dict[str, Look] = {
     "SGD-m on row spheres": Look(_OCHRE),
     "SGD-m on orthogonal weights": Look(_OLIVE),
     # multiples of a learning rate
+    "rate × 0.125": Look(_GREEN, "dot"),
     "rate × 0.25": Look(_CYAN, "dash"),
     "rate × 0.5": Look(_BLUE),
     "rate × 1": Look(_PURPLE),
     "rate × 2": Look(_RED),
     "rate × 4": Look(_ORANGE, "dash"),
+    "rate × 8": Look(_OCHRE, "dot"),
 }
 
 _OTHERS = tuple(
