@@ -30,7 +30,17 @@ def test_norms_of_rows_are_ranked_and_thinned_alike(monkeypatch):
         norms = np.sort(weights[name].detach().flatten(1).norm(dim=1).numpy())[::-1]
         kept = kept[~np.isnan(kept)]
         assert len(kept) == min(5, len(norms))
-        np.testing.assert_allclose((kept[0], kept[-1]), (norms[0], norms[-1]), rtol=1e-6)
+        np.testing.assert_allclose((kept[0], kept[-1]), (norms[0], norms[-1]), rtol=2**-10)
+
+
+def test_numbers_are_kept_to_a_part_in_a_thousand():
+    model = ResNet34(width=2)
+    names, spectra = singular_values(model)
+    weights = dict(model.named_parameters())
+    for name, kept in zip(names, spectra[0, 0], strict=True):
+        whole = torch.linalg.svdvals(weights[name].detach().flatten(1))[0].item()
+        assert abs(kept[0] / whole - 1) <= 2**-10
+        assert float(kept[0]) * 2 ** (10 - math.frexp(kept[0])[1]) % 1 == 0
 
 
 def test_weights_that_are_not_finite_have_no_numbers_and_change_no_shape():

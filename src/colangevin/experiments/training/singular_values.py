@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 __all__ = ["row_norms", "singular_values"]
 
-# Numbers of a weight that are kept, evenly by rank where there are more.
-_MOST = 64
+# Numbers of a weight that are kept, evenly by rank where there are more, and how many bits of each: a figure shows
+# no more, and a file of them is half as large.
+_MOST, _BITS = 64, 10
 
 
 @torch.no_grad()
@@ -54,5 +55,11 @@ def _table(
     for number, (name, matrix) in enumerate(named.items()):
         if bool(matrix.isfinite().all()):
             kept = torch.linspace(0, counts[name] - 1, min(most, counts[name])).round().long()
-            table[0, 0, number, : len(kept)] = ranked(matrix)[kept].numpy()
+            table[0, 0, number, : len(kept)] = _rounded(ranked(matrix)[kept].numpy())
     return table
+
+
+def _rounded(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nearest numbers of so many bits."""
+    mantissas, exponents = np.frexp(numbers)
+    return np.ldexp(np.round(mantissas * 2**_BITS), exponents - _BITS).astype(np.float32)
