@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MOST_BYTES = 13_000_000  # 8.6 million of them are results
+MOST_BYTES = 14_000_000  # 8.9 million of them are results
 
 
 def test_tracked_files_stay_small():
