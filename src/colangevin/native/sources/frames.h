@@ -195,6 +195,38 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
     return 1;
 }
 
+/* The same for a square matrix, whose M and A commute. So (I - M)^2 = I - E, and M is the sum of c_k E^k with c_1 = 1/2 and
+ * c_(k+1) = (2k - 1) / (2k + 2) c_k:
+ *
+ *     M = c_1 E + E^2 (c_2 I + c_3 E + E^2 (c_4 I + c_5 E + ...)),
+ *
+ * half a product for each E^2, as all of these are symmetric. Returns 0 where too many terms would be needed. */
+static int NAME(series)(struct NAME(frame) *frame, REAL tolerance)
+{
+    const int s = frame->f.s;
+    const int64_t n = (int64_t)s * s;
+    const REAL *E = frame->E;
+    REAL *sum = frame->M, *E2 = frame->R, *product = frame->Y;
+    REAL c[2 * SERIES + 3] = {0, (REAL)0.5};
+    for (int k = 1; k < 2 * SERIES + 2; k++)
+        c[k + 1] = c[k] * (REAL)(2 * k - 1) / (REAL)(2 * k + 2);
+    const double norm = (double)NAME(spectral_norm)(E, s, SHORT_SERIES, frame->line);
+    int pairs = 1; /* of terms after the first */
+    for (double left = norm * norm * norm * norm; !((double)c[2 * pairs + 2] * left <= (double)tolerance); left *= norm * norm)
+        if (++pairs > SERIES)
+            return 0;
+    NAME(even_product)(&frame->f, E, E, E2);
+    for (int k = pairs; k >= 0; k--) {
+        if (k < pairs)
+            NAME(even_product)(&frame->f, E2, sum, product);
+        for (int64_t i = 0; i < n; i++)
+            sum[i] = c[2 * k + 1] * E[i] + (k < pairs ? product[i] : 0);
+        for (int i = 0; k && i < s; i++)
+            sum[(int64_t)i * (s + 1)] += c[2 * k];
+    }
+    return 1;
+}
+
 /* Look at Q: R <- Q^T Q - I. Returns the largest entry. */
 static REAL NAME(look_at)(struct NAME(frame) *frame, const REAL *q)
 {
@@ -345,7 +377,7 @@ static int NAME(drift_frame)(struct NAME(frame) *frame, REAL a, int euler, int l
     const REAL size = euler ? NAME(aim_of_euler)(frame) : NAME(aim)(frame, a);
     /* Errors of Euler's steps add up in Q until it is looked at, so each may leave a part of the whole alone. */
     const REAL tolerance = euler ? TOLERANCE / 4 : NAME(tolerance)(frame, a);
-    if (!NAME(multipliers)(frame, tolerance, size))
+    if (!(!euler && NAME(is_square)(frame) && NAME(series)(frame, tolerance)) && !NAME(multipliers)(frame, tolerance, size))
         return !euler && NAME(polar)(frame, a);
     REAL *N = frame->Z; /* (Z + M) / a */
     for (int64_t i = 0; i < n; i++)

@@ -19,6 +19,10 @@ enum { TRIALS = 24, ITERATIONS = 80 };
 #define NEARLY ((REAL)1e-4)
 #define PROGRESS ((REAL)0.9)
 #define TOLERANCE ((REAL)8 * FEW(1.1920929e-07f, 2.220446049250313e-16))
+/* Half products up to which a series of the multipliers is shorter than the iteration, and the norm of E up to which it is so
+ * short that the norm need not be known better. */
+enum { SERIES = 4 };
+#define SHORT_SERIES ((REAL)0.02)
 /* A normal part of a step of this size is projected away first: it costs (1 + |Z|)^2 of the precision. */
 #define NORMAL ((REAL)0.5)
 /* Multipliers up to which an error of Q cannot grow much before it is looked at. */

@@ -84,6 +84,16 @@ static inline void NAME(gram)(const struct NAME(shape) *f, const REAL *x, REAL *
     NAME(mirror)(out, f->s);
 }
 
+/* C <- A B of side s, for symmetric A and B that commute: half of C is the other half mirrored. */
+static inline void NAME(even_product)(const struct NAME(shape) *f, const REAL *a, const REAL *b, REAL *c)
+{
+    const int64_t s = f->s;
+    struct NAME(product) product = {.a = {a, s, 1}, .b = {b, s, 1}, .rows = s, .columns = s, .depth = s, .scale = 1,
+                                    .c = c, .c_down = s, .symmetric = 1};
+    NAME(multiply)(&product, f->hands);
+    NAME(mirror)(c, f->s);
+}
+
 /* Y <- keep Y + scale X N for a symmetric N */
 static inline void NAME(along)(
     const struct NAME(shape) *f, const REAL *x, const REAL *n, REAL scale, REAL keep, REAL *y)
@@ -150,28 +160,40 @@ static inline double NAME(squares_of)(const REAL *x, int64_t n)
     return NAME(dot)(1, x, x, n);
 }
 
+/* to <- A from for a symmetric A, or the sums of the absolute numbers of its columns where there is no from. */
+static inline void NAME(apply_even)(const REAL *RESTRICT matrix, int s, const REAL *RESTRICT from, REAL *RESTRICT to)
+{
+    for (int j = 0; j < s; j++)
+        to[j] = 0;
+    for (int i = 0; i < s; i++) {
+        const REAL *row = matrix + (int64_t)i * s;
+        if (from)
+            for (int j = 0; j < s; j++)
+                to[j] += from[i] * row[j];
+        else
+            for (int j = 0; j < s; j++)
+                to[j] += ABS(row[j]);
+    }
+}
+
 /* The spectral norm of a symmetric matrix: the largest row sum bounds it from above; where that is more than enough, a
  * few turns of the power method tell it to a fifth or so. NaN if there is one. */
 static inline REAL NAME(spectral_norm)(const REAL *matrix, int s, REAL enough, REAL *RESTRICT room)
 {
-    REAL bound = 0;
-    for (int i = 0; i < s; i++) {
-        const REAL *row = matrix + (int64_t)i * s;
-        double sum;
-        SUM(REAL, sum, s, ABS(row[i]));
-        bound = sum <= (double)bound ? bound : (REAL)sum;
-    }
+    REAL *from = room, *to = room + s, length = 0;
+    NAME(apply_even)(matrix, s, NULL, to);
+    const REAL bound = NAME(largest)(to, s);
     if (!(bound > enough))
         return bound;
-    REAL *from = room, *to = room + s, length = 0;
     for (int i = 0; i < s; i++)
         from[i] = (i * 7 + 3) % 11 < 5 ? -1 : 1;
     for (int turn = 0; turn < 8; turn++) {
         const double size = sqrt(NAME(squares_of)(from, s));
-        if (size == 0)
-            return 0;
+        if (!(size > 0 && size < INFINITY))
+            return bound;
         for (int i = 0; i < s; i++)
-            to[i] = (REAL)(NAME(dot)(1, matrix + (int64_t)i * s, from, s) / size);
+            from[i] = (REAL)((double)from[i] / size);
+        NAME(apply_even)(matrix, s, from, to);
         length = (REAL)sqrt(NAME(squares_of)(to, s));
         REAL *next = from;
         from = to;
