@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 __all__ = ["row_norms", "singular_values"]
 
-# Numbers of a weight that are kept, evenly by rank where there are more, and how many bits of each: a figure shows
-# no more, and a file of them is half as large.
+# Numbers of a weight that are kept, evenly by rank where there are more, and how many bits of each:
+# a figure shows no more, and a file of them is half as large.
 _MOST, _BITS = 64, 10
 
 
@@ -62,4 +62,5 @@ def _table(
 def _rounded(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
     """The nearest numbers of so many bits."""
     mantissas, exponents = np.frexp(numbers)
-    return np.ldexp(np.round(mantissas * 2**_BITS), exponents - _BITS).astype(np.float32)
+    rounded: NDArray[np.float32] = np.ldexp(np.round(mantissas * 2**_BITS), exponents - _BITS)
+    return rounded
