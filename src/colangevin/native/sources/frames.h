@@ -200,7 +200,8 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
  *
  *     M = c_1 E + E^2 (c_2 I + c_3 E + E^2 (c_4 I + c_5 E + ...)),
  *
- * half a product for each E^2, as all of these are symmetric. Returns 0 where too many terms would be needed. */
+ * half a product for each E^2, as all of these are symmetric. A pair of terms counts as a round of the iteration. Returns 0
+ * where too many would be needed. */
 static int NAME(series)(struct NAME(frame) *frame, REAL tolerance)
 {
     const int s = frame->f.s;
@@ -211,12 +212,14 @@ static int NAME(series)(struct NAME(frame) *frame, REAL tolerance)
     for (int k = 1; k < 2 * SERIES + 2; k++)
         c[k + 1] = c[k] * (REAL)(2 * k - 1) / (REAL)(2 * k + 2);
     const double norm = (double)NAME(spectral_norm)(E, s, SHORT_SERIES, frame->line);
-    int pairs = 1; /* of terms after the first */
-    for (double left = norm * norm * norm * norm; !((double)c[2 * pairs + 2] * left <= (double)tolerance); left *= norm * norm)
+    int pairs = 0; /* of terms after the first */
+    for (double left = norm * norm; !((double)c[2 * pairs + 2] * left <= (double)tolerance); left *= norm * norm)
         if (++pairs > SERIES)
             return 0;
-    NAME(even_product)(&frame->f, E, E, E2);
+    if (pairs > 0)
+        NAME(even_product)(&frame->f, E, E, E2);
     for (int k = pairs; k >= 0; k--) {
+        frame->w->rounds++;
         if (k < pairs)
             NAME(even_product)(&frame->f, E2, sum, product);
         for (int64_t i = 0; i < n; i++)
