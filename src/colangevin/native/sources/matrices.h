@@ -163,17 +163,23 @@ static inline double NAME(squares_of)(const REAL *x, int64_t n)
 /* to <- A from for a symmetric A, or the sums of the absolute numbers of its columns where there is no from. */
 static inline void NAME(apply_even)(const REAL *RESTRICT matrix, int s, const REAL *RESTRICT from, REAL *RESTRICT to)
 {
+    int i = 0;
     for (int j = 0; j < s; j++)
         to[j] = 0;
-    for (int i = 0; i < s; i++) {
-        const REAL *row = matrix + (int64_t)i * s;
+    for (; i + 4 <= s; i += 4) {
+        const REAL *a = matrix + (int64_t)i * s, *b = a + s, *c = b + s, *d = c + s;
         if (from)
             for (int j = 0; j < s; j++)
-                to[j] += from[i] * row[j];
+                to[j] += (from[i] * a[j] + from[i + 1] * b[j]) + (from[i + 2] * c[j] + from[i + 3] * d[j]);
         else
             for (int j = 0; j < s; j++)
-                to[j] += ABS(row[j]);
+                to[j] += (ABS(a[j]) + ABS(b[j])) + (ABS(c[j]) + ABS(d[j]));
     }
+    for (; i < s; i++)
+        for (int j = 0; j < s; j++) {
+            const REAL entry = matrix[(int64_t)i * s + j];
+            to[j] += from ? from[i] * entry : ABS(entry);
+        }
 }
 
 /* The spectral norm of a symmetric matrix: the largest row sum bounds it from above; where that is more than enough, a

@@ -204,8 +204,11 @@ static void NAME(multiply_block)(void *data, int64_t unit, void *room)
                 for (int64_t m = 0; m < depth; m++)
                     for (int64_t n = 0; n < rows; n++)
                         of_a[m * rows + n] = a[m * p->a.along + n];
-            for (int64_t j = 0; j < columns; j += NAME(STRIP)) {
-                const int64_t vectors = NAME(vectors_from)(j, columns), end = left + j + vectors * NAME(VECTOR);
+            /* of a symmetric C, tiles that are read where they lie begin at the diagonal */
+            const int64_t before = p->symmetric && i > left ? (i - left) / NAME(VECTOR) * NAME(VECTOR) : 0;
+            for (int64_t j = most_of(before, in_place), vectors; j < columns; j += vectors * NAME(VECTOR)) {
+                vectors = NAME(vectors_from)(j, j < in_place ? in_place : columns);
+                const int64_t end = left + j + vectors * NAME(VECTOR);
                 const int64_t missing = end - left > columns ? end - left - columns : 0;
                 const REAL *strip = j < in_place ? b + j : (REAL *)room + j * depth;
                 const int64_t b_down = j < in_place ? p->b.down : vectors * NAME(VECTOR);
