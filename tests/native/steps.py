@@ -25,6 +25,7 @@ CONSTRAINTS = (
     cl.Simplex(),
     cl.Affine.sum(1.0),
     cl.Orthogonal(),
+    cl.Orthogonal(scale=1.5),
 )
 
 

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from colangevin.constraints.capabilities import Curvature, virial
 from colangevin.constraints.constraint import Constraint
+from colangevin.constraints.forms import BlocksForm, Form, OrthogonalForm
 from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.orientation import turned, turned_shape
 from colangevin.constraints.stacks import per_copy
@@ -57,6 +58,12 @@ class Blocks(Curvature):
     @property
     def smallest_length(self) -> float:
         return self.scale
+
+    @property
+    def form(self) -> Form | None:
+        # those of a weight that is turned do not lie in its memory one after the other
+        in_order = isinstance(self.one.form, OrthogonalForm) and not self.transposed
+        return BlocksForm(self.matrices, self.scale) if in_order else None
 
     # ---- the weight and its matrices -------------------------------------------------------------
 

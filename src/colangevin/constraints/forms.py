@@ -11,6 +11,7 @@ from colangevin.constraints.radius import Radius
 from colangevin.constraints.slices import Slices
 
 __all__ = [
+    "BlocksForm",
     "ElementwiseForm",
     "Form",
     "LevelForm",
@@ -59,4 +60,12 @@ class OrthogonalForm:
     """Matrices with orthonormal rows or columns."""
 
 
-Form = ElementwiseForm | SquareForm | SphereForm | SimplexForm | LevelForm | OrthogonalForm
+@dataclass(frozen=True)
+class BlocksForm:
+    """Weights cut along dimension 0 into matrices, each a scale times orthonormal rows or columns."""
+
+    matrices: int
+    scale: float
+
+
+Form = ElementwiseForm | SquareForm | SphereForm | SimplexForm | LevelForm | OrthogonalForm | BlocksForm

@@ -10,6 +10,9 @@
  * products of r s^2 numbers. None of them holds the identity, so that E is exact beside the length of the step, and so is
  * the momentum however short that is. In turn, an error of Q itself stays; every LOOK_EVERY steps it is looked at and taken
  * away.
+ *
+ * A weight may be c Q, with the singular values c. Its momentum is P, so that Q moves by P / c: a drift takes 1 / c of its time,
+ * and Euler's step is 1 / c as long.
  */
 
 /* Bytes of room that each thread takes to multiply, in whole lines of the cache. */
@@ -23,7 +26,8 @@ static int64_t NAME(room_to_multiply)(const struct weight *w)
 static int64_t NAME(frame_room)(const struct weight *w, int64_t threads)
 {
     const int64_t s = most_of(w->rows, w->entries);
-    const int64_t numbers = LARGE_ROOMS * w->elements + SQUARE_ROOMS * s * s + 2 * s;
+    const int64_t large = LARGE_ROOMS + (w->radius != 1);
+    const int64_t numbers = large * w->elements + SQUARE_ROOMS * s * s + 2 * s;
     return threads * NAME(room_to_multiply)(w) + (int64_t)sizeof(REAL) * numbers;
 }
 
@@ -59,7 +63,7 @@ static void NAME(blend_unit)(void *data, int64_t unit, void *unused)
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
         const REAL *added = room;
         if (blend->key)
-            NAME(normals)(*blend->key, at, count, room);
+            NAME(normals_of_part)(*blend->key, &w->window, at, count, room);
         else {
             const REAL *theta = w->decay != 0 ? NAME(read)(w->weight, w->weight_type, at, count, theta_room) : NULL;
             added = NAME(force)(w, at, count, theta, room);
@@ -218,6 +222,12 @@ static int NAME(series)(struct NAME(frame) *frame, REAL tolerance)
             return 0;
     if (pairs > 0)
         NAME(even_product)(&frame->f, E, E, E2);
+    if (pairs == 1 && (double)c[3] * norm * norm * norm <= (double)tolerance) {
+        frame->w->rounds++;
+        for (int64_t i = 0; i < n; i++)
+            sum[i] = c[1] * E[i] + c[2] * E2[i];
+        return 1;
+    }
     for (int k = pairs; k >= 0; k--) {
         frame->w->rounds++;
         if (k < pairs)
@@ -414,6 +424,12 @@ static void NAME(fade)(struct NAME(frame) *frame, REAL faded)
         frame->x = frame->x_room;
 }
 
+/* How long Q drifts for a letter A. */
+static REAL NAME(drift_time)(const struct weight *w, int k)
+{
+    return (REAL)(w->program->number[k] / w->radius);
+}
+
 /* The letters of a segment. A drift that another one follows leads into room; the last leads into memory. */
 static int NAME(follow_frame)(struct NAME(frame) *frame, REAL *q, REAL *p, const uint64_t *keys)
 {
@@ -421,7 +437,7 @@ static int NAME(follow_frame)(struct NAME(frame) *frame, REAL *q, REAL *p, const
     int drifts = 0, normal = 0; /* how many A are to come, and whether the momentum has a normal part */
     REAL faded = 1;
     for (int k = 0; k < program->letters; k++)
-        drifts += program->letter[k] == 'A' && (REAL)program->number[k] >= FEW(1.17549435e-38f, 2.2250738585072014e-308);
+        drifts += program->letter[k] == 'A' && NAME(drift_time)(frame->w, k) >= LEAST;
     for (int k = 0; k < program->letters; k++) {
         const REAL number = (REAL)program->number[k];
         if (program->letter[k] == 'B') {
@@ -433,11 +449,11 @@ static int NAME(follow_frame)(struct NAME(frame) *frame, REAL *q, REAL *p, const
                 NAME(blend)(frame, faded, (REAL)program->scale[k], keys + k);
                 faded = normal = 1;
             }
-        } else if (number >= FEW(1.17549435e-38f, 2.2250738585072014e-308)) {
+        } else if (NAME(drift_time)(frame->w, k) >= LEAST) {
             NAME(fade)(frame, faded);
             frame->q_out = drifts == 1 ? q : frame->q_room;
             frame->p_out = drifts == 1 ? p : frame->x_room;
-            if (!NAME(drift_frame)(frame, number, 0, drifts == 1))
+            if (!NAME(drift_frame)(frame, NAME(drift_time)(frame->w, k), 0, drifts == 1))
                 return 0;
             drifts--;
             faded = 1;
@@ -458,9 +474,9 @@ static int NAME(euler_of_frame)(struct NAME(frame) *frame, REAL *q, REAL *p, con
 {
     const struct program *program = frame->w->program;
     frame->x = NULL;
-    NAME(blend)(frame, 0, -(REAL)program->number[0], NULL);
+    NAME(blend)(frame, 0, -(REAL)(program->number[0] / frame->w->radius), NULL);
     if (program->noisy)
-        NAME(blend)(frame, 1, (REAL)program->scale[0], keys);
+        NAME(blend)(frame, 1, (REAL)(program->scale[0] / frame->w->radius), keys);
     frame->q_out = q;
     frame->p_out = frame->x_room;
     if (!NAME(drift_frame)(frame, 1, 1, 1))
@@ -478,9 +494,18 @@ static int NAME(move_frame)(struct weight *w, int64_t threads, void *room)
     const int tall = w->rows >= w->entries;
     const int64_t s = tall ? w->entries : w->rows, r = tall ? w->rows : w->entries;
     const struct hands hands = {threads, room, NAME(room_to_multiply)(w)};
+    const REAL radius = (REAL)w->radius;
     REAL *q = w->position ? w->position : w->weight, *p = w->momentum;
     REAL *at = (REAL *)(hands.room + threads * hands.room_bytes);
     uint64_t keys[MOST_LETTERS];
+    const int apart = !w->position && w->radius != 1; /* W is in memory, and Q is made of it */
+    if (apart) {
+        const REAL *weight = w->weight;
+        q = at;
+        at += w->elements;
+        for (int64_t i = 0; i < w->elements; i++)
+            q[i] = weight[i] / radius;
+    }
     struct NAME(frame) frame = {.f = {&hands, (int)r, (int)s, tall}, .w = w, .q = q, .x = p};
     REAL **large[] = {&frame.x_room, &frame.q_room, &frame.spare};
     REAL **square[] = {&frame.S, &frame.F, &frame.Z, &frame.A, &frame.E, &frame.M, &frame.R, &frame.Y};
@@ -491,10 +516,13 @@ static int NAME(move_frame)(struct weight *w, int64_t threads, void *room)
     frame.line = at;
     draw_keys(w, keys);
     const int moved = w->program->letters ? NAME(follow_frame)(&frame, q, p, keys) : NAME(euler_of_frame)(&frame, q, p, keys);
-    if (moved && w->position)
-        for (int64_t start = 0; start < w->elements; start += UNIT) {
-            const int64_t stop = start + UNIT < w->elements ? start + UNIT : w->elements;
-            NAME(write)(w->weight, w->weight_type, start, (int)(stop - start), q + start);
+    if (moved && (w->position || apart))
+        for (int64_t start = 0; start < w->elements; start += BLOCK) {
+            const int count = w->elements - start < BLOCK ? (int)(w->elements - start) : BLOCK;
+            REAL scaled[BLOCK];
+            for (int i = 0; i < count; i++)
+                scaled[i] = radius * q[start + i];
+            NAME(write)(w->weight, w->weight_type, start, count, scaled);
         }
     return moved;
 }

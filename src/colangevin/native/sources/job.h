@@ -43,7 +43,7 @@ struct weight {
     int64_t rows;               /* of rows that move alone or of a matrix: rows, and entries of a row of the weight; */
     int64_t entries;            /* of the former also the distance of two rows of the state */
     int64_t stride;
-    double radius;              /* of a level: the mean of its rows */
+    double radius;              /* of a level: the mean of its rows; of a matrix: its singular values */
     double decay;               /* weight decay */
     double bound;               /* on the norm of the gradient: a larger one is looked at by the host */
     uint64_t seed;
@@ -51,7 +51,7 @@ struct weight {
     uint64_t copy;
     uint64_t left;              /* checksum of the weight after the last step */
     int64_t first_unit;         /* of work */
-    struct window window;       /* of a part of a weight, for its noise; it has whole rows where rows move alone */
+    struct window window;       /* of a part of a weight or a matrix of it, for its noise; of whole rows where these move alone */
     int32_t form;
     int32_t slack;              /* whether a row of the position has one entry more than one of the weight */
     int32_t weight_type;

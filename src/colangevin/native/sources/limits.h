@@ -22,7 +22,7 @@ enum { TRIALS = 24, ITERATIONS = 80 };
 /* Half products up to which a series of the multipliers is shorter than the iteration, and the norm of E up to which it is so
  * short that the norm need not be known better. */
 enum { SERIES = 4 };
-#define SHORT_SERIES ((REAL)0.02)
+#define SHORT_SERIES ((REAL)0.001)
 /* A normal part of a step of this size is projected away first: it costs (1 + |Z|)^2 of the precision. */
 #define NORMAL ((REAL)0.5)
 /* Multipliers up to which an error of Q cannot grow much before it is looked at. */
@@ -31,6 +31,8 @@ enum { SERIES = 4 };
 #define RESULT ((REAL)0.75 * TOLERANCE)
 /* Eigenvalues of E up to which a polar factor is computed here: it costs some digits, and a correction each. */
 #define MODERATE ((REAL)16)
+/* The shortest time that a drift takes. */
+#define LEAST FEW(1.17549435e-38f, 2.2250738585072014e-308)
 enum { LOOK_EVERY = 8, LARGE_ROOMS = 3, SQUARE_ROOMS = 8 };
 
 #endif

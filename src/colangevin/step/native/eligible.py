@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import ElementwiseForm, Form, OrthogonalForm, SphereForm
+from colangevin.constraints.forms import BlocksForm, ElementwiseForm, Form, OrthogonalForm, SphereForm
 from colangevin.dynamics import Dynamics, Langevin, Overdamped
 from colangevin.native.library import library
 from colangevin.native.tables import MOST_LETTERS, TYPES
@@ -39,7 +39,7 @@ def _moves(form: Form, entry: Entry) -> bool:
     if isinstance(form, SphereForm) and not form.slices.in_order:
         return False
     # the two orthonormal matrices of one entry have no tangent
-    lone = isinstance(form, OrthogonalForm) and entry.configuration_shape == (1, 1)
+    lone = isinstance(form, OrthogonalForm | BlocksForm) and entry.configuration_shape[-2:] == (1, 1)
     return library() is not None and not lone
 
 

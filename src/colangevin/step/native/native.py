@@ -168,8 +168,8 @@ class Native(Mover):
         dynamics, segment = self._followed
         left_out = [rows for rows in self._matrices if any(row.left_out for row in rows.table)]
         for rows in left_out:
-            copies = [copy for copy, row in enumerate(rows.table) if row.left_out]
-            move_plainly(rows.entry, copies, dynamics[rows.entry.group_index], segment, rows.steps_before)
+            matrices = [place for place, row in enumerate(rows.table) if row.left_out]
+            move_plainly(rows.entry, matrices, dynamics[rows.entry.group_index], segment, rows.steps_before)
         if left_out:
             self._library.remember(self._call)
         if solves.current.get():
@@ -189,7 +189,8 @@ class Native(Mover):
     def _settle(self, entry: Entry, moments: Iterable[str]) -> None:
         """Make the state of a parameter; a weight that has to be put onto its manifold is put there later."""
         if not entry.stored and not entry.untouched and not entry.manifold.free:
-            lifted = entry.manifold.lower(entry.configuration())
-            if lifted.data_ptr() != entry.parameter.data_ptr():  # the weight itself, if it is there already
-                self._lifted.append((entry, lifted))
+            q = entry.configuration()
+            weight = entry.stack(entry.parameter).to(entry.dtype)
+            if not torch.equal(q, entry.manifold.read(weight)):  # it is not where a step leaves it
+                self._lifted.append((entry, entry.manifold.lower(q)))
         entry.settle(moments)

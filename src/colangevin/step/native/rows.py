@@ -1,4 +1,4 @@
-"""Rows: what the native library knows of one parameter, a row for each of its copies."""
+"""Rows: what the native library knows of one parameter, a row for each copy or for each matrix of one."""
 
 import ctypes
 import weakref
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from colangevin.constraints import solves
 from colangevin.constraints.forms import (
+    BlocksForm,
     ElementwiseForm,
     Form,
     LevelForm,
@@ -47,6 +48,7 @@ _NUMBERS = {
     SimplexForm: SIMPLEX,
     LevelForm: LEVEL,
     OrthogonalForm: FRAME,
+    BlocksForm: FRAME,
 }
 _MASK = (1 << 64) - 1
 
@@ -63,28 +65,31 @@ class Rows:
     def __init__(self, entry: Entry) -> None:
         # weak, since the entry holds its rows: weights are freed without waiting for the garbage collector
         self._entry = weakref.ref(entry)
-        self.table = (Weight * entry.copies)()
+        form = entry.form
+        assert form is not None
+        self._matrices = form.matrices if isinstance(form, BlocksForm) else 1
+        self.table = (Weight * (entry.copies * self._matrices))()
         #: steps taken, until the first one is complete and the state has a number of its own
         self.count = torch.zeros((), dtype=torch.int64, device="cpu")
         #: for a list of all rows of a job
         self.pointers = [ctypes.pointer(row) for row in self.table]
-        form = entry.form
-        assert form is not None
-        elements = entry.numel // entry.copies
+        elements = entry.numel // len(self.table)
         sphere = isinstance(form, SphereForm)
         alone = isinstance(form, ElementwiseForm | SquareForm)
-        rows, held = (0, 0) if alone else entry.configuration_shape
+        rows, held = (0, 0) if alone else entry.configuration_shape[-2:]
         slack = int(isinstance(form, SphereForm) and form.slack)
         radius = form.radius if isinstance(form, ElementwiseForm | SphereForm) else None
         window = entry.window or Window(0, elements, 0)
-        for copy, row in enumerate(self.table):
+        for place, row in enumerate(self.table):
+            copy, matrix = divmod(place, self._matrices)
             row.elements, row.rows, row.entries, row.slack = elements, rows, held - slack, slack
             row.form = _number(form)
             row.weight_type, row.state_type = TYPES[entry.parameter.dtype], TYPES[entry.dtype]
             row.sampled = row.form not in (LINE, FRAME) and entry.numel > _LARGE
-            row.radius = form.mean if isinstance(form, LevelForm) else 1.0
-            row.window = tables.Window(window.first, min(window.length, elements), window.stride)
-            row.word, row.copy, row.counts = entry.word & _MASK, entry.numbers[copy], copy == 0
+            row.radius = _radius(form)
+            first = window.first + matrix * elements
+            row.window = tables.Window(first, min(window.length, elements), window.stride)
+            row.word, row.copy, row.counts = entry.word & _MASK, entry.numbers[copy], place == 0
         if radius is not None:
             self._set_radii(radius_table(radius, entry), one=one_a_copy(radius, entry) and not sphere)
 
@@ -110,14 +115,14 @@ class Rows:
     def point_to_weight(self) -> None:
         """Take the address of the weight."""
         weight = self.entry.parameter
-        for copy, row in enumerate(self.table):
-            row.weight = weight.data_ptr() + copy * row.elements * weight.element_size()
+        for place, row in enumerate(self.table):
+            row.weight = weight.data_ptr() + place * row.elements * weight.element_size()
 
     def point_to_gradient(self) -> None:
         """Take the addresses of the gradient."""
         grad = self.entry.grad
-        for copy, row in enumerate(self.table):
-            row.gradient = grad.data_ptr() + copy * row.elements * grad.element_size()
+        for place, row in enumerate(self.table):
+            row.gradient = grad.data_ptr() + place * row.elements * grad.element_size()
             row.gradient_type = TYPES[grad.dtype]
 
     def point_to_state(self) -> None:
@@ -127,9 +132,11 @@ class Rows:
         for key in state.keys() & {"momentum", "position"}:
             entry.align(key)
         momentum, position = state.get("momentum"), state.get("position")
-        for copy, row in enumerate(self.table):
-            row.momentum = None if momentum is None else _address(momentum, copy, entry)
-            row.position = None if position is None else _address(position, copy, entry)
+        for place, row in enumerate(self.table):
+            copy, matrix = divmod(place, self._matrices)
+            first = matrix * row.elements
+            row.momentum = None if momentum is None else _address(momentum, copy, first, entry)
+            row.position = None if position is None else _address(position, copy, first, entry)
             row.step = state.get("step", self.count).data_ptr()
             kept = momentum if position is None else position
             row.stride = kept.stride(-2) if kept is not None and row.slack else row.entries
@@ -139,13 +146,13 @@ class Rows:
 
     @property
     def matrices(self) -> bool:
-        """Whether the parameter is a matrix, moved as a whole."""
+        """Whether the parameter has matrices that are moved as a whole."""
         return bool(self.table[0].form == FRAME)
 
     @property
     def cost(self) -> int:
         """How long a step of it takes, in units of an element that moves alone."""
-        shape = self.entry.configuration_shape
+        shape = self.entry.configuration_shape[-2:]
         return self.entry.numel * (_OF_A_MATRIX + min(shape) if self.matrices else 1)
 
     @property
@@ -170,8 +177,8 @@ class Rows:
     def follow(self, programs: list[Program], bound: float) -> None:
         """Take the numbers of a segment, and the largest norm of a gradient that nobody has to look at."""
         self._programs = programs  # kept alive
-        for row, program in zip(self.table, programs, strict=True):
-            row.program, row.bound = ctypes.pointer(program), bound
+        for place, row in enumerate(self.table):
+            row.program, row.bound = ctypes.pointer(programs[place // self._matrices]), bound
 
 
 def _number(form: Form) -> int:
@@ -181,10 +188,17 @@ def _number(form: Form) -> int:
     return _NUMBERS[type(form)]
 
 
-def _address(tensor: Tensor, copy: int, entry: Entry) -> int:
-    """Where a copy's part of a tensor of the state begins."""
+def _radius(form: Form) -> float:
+    """What a form has instead of a radius, or 1."""
+    if isinstance(form, LevelForm):
+        return form.mean
+    return form.scale if isinstance(form, BlocksForm) else 1.0
+
+
+def _address(tensor: Tensor, copy: int, first: int, entry: Entry) -> int:
+    """Where an element of a copy lies in a tensor of the state."""
     length = tensor.stride(0) if entry.copies > 1 else 0
-    return int(tensor.data_ptr() + copy * length * tensor.element_size())
+    return int(tensor.data_ptr() + (copy * length + first) * tensor.element_size())
 
 
 def _of_copy(value: Scalar, copy: int) -> float:
