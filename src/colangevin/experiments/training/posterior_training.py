@@ -108,12 +108,12 @@ class PosteriorTraining(NetworkTraining):
         super().advance()
         if self.lost or self.epoch <= self._start_epochs:
             return
-        kinetic = cl.diagnostics.kinetic_temperature(self.optimizer).get(_FIRST, math.nan)
-        self._temperatures.append(kinetic / self._sampler.temperature)
-        sampling = self._schedule is None or self._schedule.sampling
-        if sampling and self._problem.burnt_in(self.epoch, self.epochs):
-            self._sum += self._now()
-            self.samples += 1
+        if self._schedule is None or self._schedule.sampling:
+            kinetic = cl.diagnostics.kinetic_temperature(self.optimizer).get(_FIRST, math.nan)
+            self._temperatures.append(kinetic / self._sampler.temperature)
+            if self._problem.burnt_in(self.epoch, self.epochs):
+                self._sum += self._now()
+                self.samples += 1
         if self._schedule is not None:
             before = self._temperature
             self._schedule.step()
@@ -161,7 +161,9 @@ class PosteriorTraining(NetworkTraining):
         return torch.cat([self._logits(x).double().softmax(-1) for x, _ in self.task.pieces("test")])
 
     def predictions(self) -> Tensor:
-        """The mean over samples; without any yet, what the network predicts as it is."""
+        """The mean over samples; without any yet, what the network predicts as it is. NaN of a lost one."""
+        if self.lost:
+            return torch.full_like(self._sum, math.nan)
         return self._sum / self.samples if self.samples else self._now()
 
     def measure(self) -> Tensor:
