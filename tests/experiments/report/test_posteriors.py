@@ -64,7 +64,16 @@ def test_r_hat_is_of_chains_alone(part):
     _, agreements = posterior_tables(part)
     (row,) = agreements.table.rows
     assert (row[0], row[-1]) == ("CoLud", "3")
-    assert all(re.fullmatch(r"\d+\.\d\d \(\d+\.\d\d\)", cell) for cell in row[1:-1])
+    assert all(re.fullmatch(r"\d+\.\d\d \(\d+\.\d\d\)", cell) for cell in row[1:4])
+
+
+def test_the_kinetic_temperature_is_a_mean_past_the_burn_in(part):
+    (row,) = posterior_tables(part)[1].table.rows
+    curve = part.arrays["first_temperature"][2:, 1]  # 30 % of 8 epochs are 2.4
+    assert row[-2] == f"{curve.astype(float).mean():.2f}"
+    part.arrays["first_temperature"][:] = np.nan
+    (row,) = posterior_tables(part)[1].table.rows
+    assert row[-2] == "–"
 
 
 def test_without_arviz_the_table_says_what_to_install(part, monkeypatch):

@@ -48,7 +48,6 @@ MEASURES = {
     "total variation": Measure(digits=4),
     "calibration error": Measure(digits=4),
     "weight norm": Measure(digits=1),
-    "first temperature": Measure(digits=2),
     "train accuracy": Measure("%", 2, higher_is_better=True),
     "train loss": Measure(digits=4),
     "test accuracy over training": Measure("%", 2, higher_is_better=True),

@@ -103,7 +103,7 @@ def check_arrays(experiment: Experiment, job: Job, measured: Measured, arrays: A
     for name in OF_WEIGHTS & arrays.keys():
         _expect(name, arrays[name], (methods, runs, len(measured.layers), None), "f")
     if isinstance(job.part.problem, PosteriorProblem):
-        if missing := (OF_CHAINS | {"total_variation"}) - arrays.keys():
+        if missing := (OF_CHAINS | {"first_temperature", "total_variation"}) - arrays.keys():
             raise ValueError(f"it has no array {min(missing)!r}")
         _expect("predictions", arrays["predictions"], (methods, runs, None, None), "u")
         for name in TRACES:

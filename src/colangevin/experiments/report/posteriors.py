@@ -34,13 +34,17 @@ def posterior_tables(each: PartResult) -> list[Captioned]:
     """The tables of a part whose posterior HMC has sampled; none for other parts."""
     if not isinstance(each.part.problem, PosteriorProblem):
         return []
+    images = len(each.arrays["labels"])
     first = (
-        "Distance to HMC. A run of a sampler is the mean over its samples, one of SGD its last network; ± is "
-        "over runs. Together means the average over all runs, which for SGD is a deep ensemble."
+        f"Distance to HMC on {images:,} test images. A run of a sampler is the mean over its samples, one of "
+        "SGD its last network; ± is over runs. Together means the average over all runs, which for SGD is a "
+        "deep ensemble."
     )
     second = (
         "R-hat of chains past the burn-in, as median (largest): above 1.01 chains disagree. Every kernel has "
-        "a norm and two entries; log-probabilities are those of the right classes."
+        "a norm and two entries; log-probabilities are those of the right classes. The kinetic temperature "
+        "is that of the first kernel past the burn-in, over that of the noise; noise of gradients raises it "
+        "above 1."
     )
     return [Captioned(first, _distances(each)), Captioned(second, _agreements(each))]
 
@@ -88,15 +92,27 @@ def _agreements(each: PartResult) -> Table:
         runs = _chains(each, number)
         if method.temperature > 0 and runs:
             agreed = [_agreed(each, number, runs, name) for name in TRACES]
-            rows.append([method.name, *agreed, str(len(runs))])
-    return Table(["method", *TRACES.values(), "chains"], rows)
+            rows.append([method.name, *agreed, _temperature(each, number), str(len(runs))])
+    return Table(["method", *TRACES.values(), "kinetic temperature", "chains"], rows)
+
+
+def _past_burn_in(each: PartResult) -> list[bool]:
+    """Which points of the curves are."""
+    problem, epochs = each.part.problem, each.arrays["epochs"]
+    assert isinstance(problem, PosteriorProblem)
+    return [problem.burnt_in(int(epoch), int(epochs[-1])) for epoch in epochs]
+
+
+def _temperature(each: PartResult, number: int) -> str:
+    """A mean over time and runs; none where there is no momentum."""
+    found = each.arrays["first_temperature"][_past_burn_in(each), number]
+    finite = found[np.isfinite(found)].astype(float)
+    return f"{finite.mean():.2f}" if len(finite) else "–"
 
 
 def _agreed(each: PartResult, number: int, runs: Sequence[int], name: str) -> str:
-    problem, epochs = each.part.problem, each.arrays["epochs"]
-    assert isinstance(problem, PosteriorProblem)
-    kept = [problem.burnt_in(int(epoch), int(epochs[-1])) for epoch in epochs]
-    chains = torch.from_numpy(each.arrays[name][number, list(runs)][:, kept].astype(np.float64))
+    draws = each.arrays[name][number, list(runs)][:, _past_burn_in(each)]
+    chains = torch.from_numpy(draws.astype(np.float64))
     try:
         found = r_hat(chains)
     except ModuleNotFoundError as error:

@@ -198,7 +198,11 @@ class Folder:
 
     def share(self, part: Stored, arrays: Arrays) -> None:
         """Store arrays that all jobs of a part have in common. Every job writes the same bytes."""
-        write_atomically(self._shared(part), write_arrays(arrays))
+        path = self._shared(part)
+        with alone_in(self.path):
+            for left in self.path.glob(f".{path.name}.*{HALF}"):
+                left.unlink(missing_ok=True)
+            write_atomically(path, write_arrays(arrays))
 
     def shared(self, part: Stored) -> Arrays:
         """The arrays that all jobs of a part have in common.
