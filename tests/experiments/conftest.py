@@ -14,15 +14,15 @@ def small_grid(monkeypatch):
 @pytest.fixture
 def small_data(tmp_path_factory, monkeypatch):
     """Small data sets where the experiments look for them."""
-    from colangevin.experiments.training import image_task, text_task
+    from colangevin.experiments.training import image_task, posterior_task, text_task
     from tests.experiments.small_data import lay_out
 
     folder = tmp_path_factory.mktemp("data")
     lay_out(folder, monkeypatch)
-    for module in (image_task, text_task):
+    for module in (image_task, posterior_task, text_task):
         module._load.cache_clear()
     yield folder
-    for module in (image_task, text_task):
+    for module in (image_task, posterior_task, text_task):
         module._load.cache_clear()
 
 

@@ -1,10 +1,11 @@
 """Data sets of the real ones' form that a test makes: a few images, a few hundred words."""
 
 import hashlib
+import io
 
 import numpy as np
 
-from colangevin.experiments.data import cifar10, corpora
+from colangevin.experiments.data import cifar10, corpora, hmc_cifar10
 
 
 def cifar_batches(images=12):
@@ -30,6 +31,16 @@ def corpus_texts(lines=40):
     return [text.encode() for text in texts]
 
 
+def hmc_probabilities(images=12):
+    """A file of probabilities in the published form, which favour the class of every image."""
+    random = np.random.default_rng(1)
+    rows = random.dirichlet(np.ones(10), images) + 2 * np.eye(10)[np.arange(images) % 10]
+    order = hmc_cifar10.published_order(images).numpy()
+    text = io.BytesIO()
+    np.savetxt(text, (rows / rows.sum(1, keepdims=True))[order])
+    return text.getvalue()
+
+
 def sums_of(contents):
     return [hashlib.sha256(content).hexdigest() for content in contents]
 
@@ -40,13 +51,16 @@ def files_in(folder):
 
 
 def lay_out(folder, monkeypatch, images=12, lines=40):
-    """Small CIFAR-10 and corpora in a folder that the experiments will find."""
+    """Small CIFAR-10, predictions of HMC and corpora in a folder that the experiments will find."""
     batches = cifar_batches(images)
     place = folder / "cifar-10" / "cifar-10-batches-bin"
     place.mkdir(parents=True)
     for name, content in batches.items():
         (place / f"{name}.bin").write_bytes(content)
     monkeypatch.setattr(cifar10, "SUMS", dict(zip(batches, sums_of(batches.values()), strict=True)))
+    (folder / "hmc-cifar10").mkdir()
+    (folder / "hmc-cifar10" / "probs.csv").write_bytes(hmc_probabilities(images))
+    monkeypatch.setattr(hmc_cifar10, "SUM", sums_of([hmc_probabilities(images)])[0])
     known = {}
     for name, corpus in corpora.CORPORA.items():
         texts = corpus_texts(lines)

@@ -2,6 +2,7 @@ import os
 import random
 import sys
 import time
+import urllib.error
 
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from colangevin import experiments
 from colangevin.experiments import cli
 from colangevin.experiments.catalogue import index
+from colangevin.experiments.data import download
 from colangevin.experiments.judging import plane
 from colangevin.experiments.models.resnet import ResNet34
 from colangevin.experiments.training import image_task
@@ -173,6 +175,7 @@ def test_missing_extra_is_named(monkeypatch):
         ("transformer-search", "*"),
         ("transformer-nearest", "*"),
         ("transformer-best", "*"),
+        ("hmc-distance", "*, run 1"),
     ],
 )
 def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, name, only):
@@ -185,6 +188,19 @@ def test_quick_forms_of_the_networks_run_on_small_data(monkeypatch, tmp_path, na
     answer = call("report", tmp_path)
     assert answer.exit_code == 0, answer.output
     assert "| method |" in (tmp_path / "report.md").read_text()
+
+
+def test_predictions_that_are_nowhere_end_the_run_with_what_to_do(small_data, monkeypatch, tmp_path):
+    (small_data / "hmc-cifar10" / "probs.csv").unlink()
+
+    def unreachable(*_, **__):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(download.urllib.request, "urlopen", unreachable)
+    answer = call("run", "hmc-distance", "--quick", "--device", "cpu", "--out", tmp_path)
+    assert answer.exit_code == 1
+    assert "the predictions of HMC on CIFAR-10 is not on this machine" in answer.output
+    assert f"Put the file there: {small_data / 'hmc-cifar10' / 'probs.csv'}" in answer.output
 
 
 def test_a_glob_that_is_no_text_is_shown_as_text(tmp_path):

@@ -4,7 +4,7 @@ from colangevin.experiments.catalogue.claims import Claim, Reported
 from colangevin.experiments.catalogue.experiment import Experiment, Quick
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.parts import NetworkPart, Part
-from colangevin.experiments.catalogue.problems import ImageProblem, Problem, TextProblem
+from colangevin.experiments.catalogue.problems import ImageProblem, PosteriorProblem, Problem, TextProblem
 
 METHODS = (
     Method("SGD", 0.1),
@@ -77,6 +77,28 @@ def networks(runs: int = 2, epochs: int = 3, **changes) -> Experiment:
         ),
         "quick": Quick(1, 1),
         "reported": (Reported("c-CoLud", "lowest validation loss", "4.81", "words"),),
+        "points": epochs,
+    }
+    return Experiment(**{**settings, **changes})
+
+
+def posteriors(runs: int = 2, epochs: int = 8, **changes) -> Experiment:
+    """Chains of a posterior, for the data of ``small_data``; found under a real name."""
+    problem = PosteriorProblem(train=24, test=6, batch=12, width=2)
+    sgd = Method("SGD", 0.05, "ConstrainedSGD", momentum=0.9, prior_variance=0.2)
+    chain = Method(
+        "CoLud", 0.1, "CoLud", friction=0.5, splitting="BAOAB", temperature=1.0, prior_variance=0.2
+    )
+    settings = {
+        "name": "hmc-distance",
+        "title": "tiny chains",
+        "covers": ("hmc",),
+        "about": "For tests.",
+        "parts": (NetworkPart("images", problem, (sgd, chain)),),
+        "runs": runs,
+        "epochs": epochs,
+        "claims": (Claim("not in the paper", "Nearer.", "total variation", "CoLud", ("SGD",), "lower"),),
+        "quick": Quick(1, 1),
         "points": epochs,
     }
     return Experiment(**{**settings, **changes})

@@ -5,14 +5,18 @@ so that two trainings with the same seeds differ in rounding. The tolerance is s
 0.4 % each, on short trainings with a small step, in which they are not yet amplified.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from colangevin.experiments.catalogue import hmc_distance
 from colangevin.experiments.catalogue.method import Method
-from colangevin.experiments.catalogue.problems import ByteProblem, ImageProblem, TextProblem
+from colangevin.experiments.catalogue.problems import ByteProblem, ImageProblem, PosteriorProblem, TextProblem
 from colangevin.experiments.catalogue.source_code import METHODS
-from colangevin.experiments.training import image_task, step_graphs, text_task
+from colangevin.experiments.training import image_task, posterior_task, step_graphs, text_task
 from colangevin.experiments.training.network_training import NetworkTraining
+from colangevin.experiments.training.posterior_training import PosteriorTraining
 from tests.experiments.small_data import lay_out
 
 pytestmark = pytest.mark.gpu
@@ -38,7 +42,7 @@ CASES = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def data(tmp_path, monkeypatch):
     lay_out(tmp_path, monkeypatch)
-    for module in (image_task, text_task):
+    for module in (image_task, posterior_task, text_task):
         module._load.cache_clear()
 
 
@@ -129,3 +133,24 @@ def test_a_decoder_is_compiled_and_its_optimizers_step_outside_of_graphs(method)
     trained(first, 2)
     second.load_state_dict(first.state_dict())
     torch.testing.assert_close(trained(second, EPOCHS - 2), losses[2:], rtol=TOLERANCE, atol=0)
+
+
+@pytest.mark.parametrize("method", hmc_distance.METHODS, ids=lambda method: method.name)
+def test_chains_of_a_posterior_come_from_graphs_and_go_on_as_uninterrupted(method):
+    problem = PosteriorProblem(train=60, test=12, batch=8, width=16, start=25, start_rate=0.01)
+    # at a low temperature and with small steps, so that rounding is not yet amplified
+    mild = replace(method, lr=0.2 * method.lr, temperature=1e-3 * method.temperature)
+
+    def chain():
+        return PosteriorTraining(problem, mild, 0, epochs=9, seed=0, device=torch.device("cuda"))
+
+    whole, first, second = chain(), chain(), chain()
+    losses = trained(whole, 9)
+    assert set(whole.steps.captured) == set(whole.task.sizes)
+    assert all(mover.watches for mover in whole.optimizer._plan.movers)
+    assert whole.violation() < 1e-4
+    trained(first, 6)
+    second.load_state_dict(first.state_dict())
+    assert second.samples == first.samples
+    torch.testing.assert_close(trained(second, 3), losses[6:], rtol=TOLERANCE, atol=0)
+    assert second.samples == whole.samples

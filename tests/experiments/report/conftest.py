@@ -3,11 +3,11 @@ import torch
 
 from colangevin.experiments import report
 from colangevin.experiments.storage.folder import Folder
-from colangevin.experiments.training import image_task, runner, text_task
+from colangevin.experiments.training import image_task, posterior_task, runner, text_task
 from tests.experiments.conftest import Nobody
 from tests.experiments.small_data import lay_out
 from tests.experiments.small_run import run_all
-from tests.experiments.tiny import experiment, networks
+from tests.experiments.tiny import experiment, networks, posteriors
 
 CPU = torch.device("cpu")
 
@@ -37,5 +37,18 @@ def unfinished(tmp_path_factory):
             assert runner.run(what, stored, CPU, Nobody(), lambda: False, only)
         for module in (image_task, text_task):
             module._load.cache_clear()
+    report.write(out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def chains(tmp_path_factory):
+    """Chains of a posterior beside SGD, and their report."""
+    out = tmp_path_factory.mktemp("chains")
+    with pytest.MonkeyPatch.context() as patch:
+        lay_out(tmp_path_factory.mktemp("data"), patch)
+        posterior_task._load.cache_clear()
+        run_all(out, posteriors(runs=3))
+        posterior_task._load.cache_clear()
     report.write(out)
     return out

@@ -217,3 +217,19 @@ def test_a_folder_that_others_have_opened_is_resumed(tmp_path):
     fresh = Folder(tmp_path / "fresh", "four-turn")
     fresh.open(experiment(), CPU, COMMAND, resume=True)
     assert fresh.started
+
+
+def test_what_jobs_share_is_written_whole_and_read_back(tmp_path):
+    folder, part = opened(tmp_path), experiment().parts[0]
+    left = folder.path / ".part-1.shared.npz.0123abcd.part"  # of a kill
+    left.write_bytes(b"half")
+    arrays = {"labels": np.arange(6, dtype=np.uint8)}
+    for _ in range(2):
+        folder.share(part, arrays)
+    assert folder.shared(part)["labels"].tolist() == list(range(6))
+    assert sorted(path.name for path in folder.path.iterdir() if "shared" in path.name) == [
+        "part-1.shared.npz"
+    ]
+    (folder.path / "part-1.shared.npz").write_bytes(b"damaged")
+    with pytest.raises(StoreError, match=r"part-1.shared.npz is damaged: .*Put it back, or move"):
+        folder.shared(part)

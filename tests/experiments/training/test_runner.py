@@ -1,5 +1,6 @@
 import os
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ from colangevin.experiments.training import runner
 from colangevin.experiments.training.runner import measuring_epochs, run
 from tests.experiments.conftest import Nobody
 from tests.experiments.storage.test_folder import full_disk
-from tests.experiments.tiny import experiment, networks
+from tests.experiments.tiny import experiment, networks, posteriors
 
 pytestmark = pytest.mark.usefixtures("small_grid")
 
@@ -162,3 +163,39 @@ def test_only_what_is_asked_for_is_run(small_data, tmp_path):
     done = [job.name for job in jobs(what) if folder.done(job)]
     assert done == ["pictures: SGD-m, run 1", "words: SGD-m, run 1"]
     assert set(folder.run().step_ms) == set(folder.run().seconds) == set(done)
+
+
+@pytest.fixture
+def whole_chains(tmp_path_factory, small_data):
+    folder = opened(tmp_path_factory.mktemp("chains"), posteriors())
+    assert run(posteriors(), folder, CPU, Nobody(), lambda: False)
+    return contents(folder)
+
+
+def test_chains_store_predictions_traces_and_once_what_they_are_judged_by(whole_chains, tmp_path):
+    assert len(whole_chains) == 2 * 2 * 2 + 1  # JSON and NPZ of two runs of two methods, and what they share
+    path = tmp_path / "hmc-distance"
+    path.mkdir()
+    for name, content in whole_chains.items():
+        (path / name).write_bytes(content)
+    job = next(job for job in jobs(posteriors()) if job.name == "images: CoLud, run 2")
+    measured, arrays = Folder(tmp_path, "hmc-distance").read(job)
+    assert arrays["predictions"].shape == (1, 1, 6, 10)
+    assert arrays["predictions"].dtype == np.uint8
+    assert arrays["kernel_norms"].shape == (1, 1, 8, 22)
+    assert arrays["total_variation"].shape == (8, 1, 1)
+    assert {"total variation", "agreement", "calibration error", "weight norm"} <= measured["values"].keys()
+    assert measured["values"]["agreement"][0][0] == pytest.approx(100 * arrays["agreement"][-1, 0, 0])
+    shared = Folder(tmp_path, "hmc-distance").shared(job.part)
+    assert shared["reference"].shape == (6, 10)
+    assert shared["labels"].tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("stop_after", [1, 12])
+def test_chains_stopped_and_resumed_end_byte_for_byte(whole_chains, tmp_path, stop_after):
+    what = posteriors()
+    asked = iter(range(1, 100))
+    assert not run(what, opened(tmp_path, what), CPU, Nobody(), lambda: next(asked) == stop_after)
+    folder = opened(tmp_path, what, resume=True)
+    assert run(what, folder, CPU, Nobody(), lambda: False)
+    assert contents(folder) == whole_chains

@@ -4,6 +4,7 @@ from colangevin.experiments.catalogue import (
     bounded_image_readings,
     bounded_images,
     four_turn,
+    hmc_distance,
     language,
     language_searches,
     orthogonal_image_variants,
@@ -40,6 +41,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     source_code.DECODER,
     source_code.LONG,
     source_code_searches.SEARCH,
+    hmc_distance.DISTANCE,
 )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from colangevin.experiments.catalogue.method import Method
 from colangevin.experiments.catalogue.names import slug
-from colangevin.experiments.catalogue.problems import ByteProblem, ImageProblem, Problem, TextProblem
+from colangevin.experiments.catalogue.problems import NetworkProblem, Problem
 
 __all__ = ["NetworkPart", "Part"]
 
@@ -28,7 +28,7 @@ class NetworkPart:
     """Methods on one problem whose networks are too large to be stacked: every run is trained by itself."""
 
     name: str
-    problem: ImageProblem | TextProblem | ByteProblem
+    problem: NetworkProblem
     methods: tuple[Method, ...]
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ByteProblem", "ImageProblem", "Problem", "TextProblem"]
+__all__ = ["ByteProblem", "ImageProblem", "NetworkProblem", "PosteriorProblem", "Problem", "TextProblem"]
 
 
 @dataclass(frozen=True)
@@ -120,3 +120,51 @@ class ByteProblem:
     width: int = 512
     heads: int = 8
     rest_rate: float = 8e-3
+
+
+@dataclass(frozen=True)
+class PosteriorProblem:
+    """Images for a ResNet-20 with filter response normalisation, whose posterior HMC has sampled.
+
+    Nothing is cropped or flipped: the posterior is that of the images as they are.
+
+    Attributes:
+        data: name of the data set.
+        train: number of training images, the first of the official ones.
+        test: number of test images, the first of the official ones, for which there are HMC's predictions.
+        batch: images of a step, drawn without replacement within an epoch; a last batch that is not full is
+            left out.
+        width: channels of the network's first stage.
+        start: per cent of the epochs that SGD takes before a sampler begins.
+        start_rate: learning rate of that SGD, which falls to 0.
+        start_momentum: of that SGD.
+        burn_in: per cent of the epochs after which a sampler's predictions are averaged.
+    """
+
+    data: Literal["cifar-10"] = "cifar-10"
+    train: int = 50_000
+    test: int = 10_000
+    batch: int = 256
+    width: int = 16
+    start: int = 5
+    start_rate: float = 0.1
+    start_momentum: float = 0.9
+    burn_in: int = 30
+
+    def start_epochs(self, epochs: int) -> int:
+        """How many epochs of a training SGD takes before a sampler begins, at least one."""
+        return max(1, self.start * epochs // 100)
+
+    def burnt_in(self, epoch: int, epochs: int) -> bool:
+        """Whether the state after an epoch is a sample."""
+        return 100 * epoch > self.burn_in * epochs
+
+    @property
+    def gradients_of_an_epoch(self) -> int:
+        """How many gradients of single images an epoch takes."""
+        batch = min(self.batch, self.train)
+        return self.train // batch * batch
+
+
+#: what is trained run by run
+NetworkProblem = ImageProblem | TextProblem | ByteProblem | PosteriorProblem

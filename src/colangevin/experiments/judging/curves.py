@@ -14,6 +14,8 @@ Array = NDArray[Any]
 
 #: title and factor of every curve that is drawn over training
 CURVES = {
+    "total_variation": ("total variation from HMC", 1),
+    "agreement": ("agreement with HMC, %", 100),
     "test_accuracy": ("test accuracy, %", 100),
     "validation_bits": ("validation, bits a byte", 1),
     "test_bits": ("test, bits a byte", 1),
@@ -22,6 +24,9 @@ CURVES = {
     "train_accuracy": ("train accuracy, %", 100),
     "train_loss": ("train loss", 1),
     "validation_accuracy": ("validation accuracy, %", 100),
+    "calibration_error": ("expected calibration error", 1),
+    "weight_norm": ("norm of all weights", 1),
+    "first_temperature": ("kinetic temperature of the first kernel over that of the noise", 1),
     "largest_output_weight": ("largest output weight", 1),
     "largest_first_weight": ("largest first weight", 1),
     "violation": ("violation of the constraint", 1),
@@ -43,7 +48,7 @@ def from_curves(curves: Mapping[str, Array]) -> dict[str, Array]:
     last = {name.replace("_", " "): curve[-1] for name, curve in curves.items()}
     shown = {name: value for name, value in last.items() if name in MEASURES}
     return {
-        **{name: 100 * value if "accuracy" in name else value for name, value in shown.items()},
+        **{name: 100 * value if MEASURES[name].unit == "%" else value for name, value in shown.items()},
         "test accuracy over training": 100 * curves["test_accuracy"].mean(0),
         "rise of the test loss": last["test loss"] - curves["test_loss"].min(0),
     }

@@ -116,6 +116,12 @@ LOOKS: dict[str, Look] = {
     "Adam on row spheres": Look(_CYAN),
     "SGD-m on row spheres": Look(_OCHRE),
     "SGD-m on orthogonal weights": Look(_OLIVE),
+    # samplers of a posterior
+    "SGLD": Look(_EMERALD),
+    "CoLud BAOAB": Look(_RED),
+    "CoLud BAOAB, prior variance 5": Look(_RED, "dash"),
+    "CoLud BAOAB, cyclical": Look(_ORANGE),
+    "CoLud BAOAB on spheres": Look(_PURPLE),
     # multiples of a learning rate
     "rate × 0.125": Look(_GREEN, "dot"),
     "rate × 0.25": Look(_CYAN, "dash"),

@@ -8,15 +8,20 @@ from numpy.typing import NDArray
 
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import Job
+from colangevin.experiments.catalogue.problems import PosteriorProblem
+from colangevin.experiments.judging.chains import TRACES
 from colangevin.experiments.judging.curves import CURVES
 from colangevin.experiments.judging.plane import EDGES, LEVELS
 from colangevin.experiments.storage.archives import Arrays
 from colangevin.experiments.storage.decoding import decode
 
-__all__ = ["OF_WEIGHTS", "Measured", "check_arrays", "read_measured"]
+__all__ = ["OF_CHAINS", "OF_WEIGHTS", "Measured", "check_arrays", "check_shared", "read_measured"]
 
 #: arrays of numbers of every weight, of shape (methods, runs, weights, most)
 OF_WEIGHTS = {"singular_values", "row_norms"}
+#: arrays of chains: predictions, of shape (methods, runs, images, classes), and traces, of shape
+#: (methods, runs, points, numbers)
+OF_CHAINS = {"predictions", *TRACES}
 
 # Every training has these curves, and the report draws them.
 _CURVES = ("train_loss", "test_loss", "test_accuracy")
@@ -97,10 +102,37 @@ def check_arrays(experiment: Experiment, job: Job, measured: Measured, arrays: A
         _expect(name, arrays[name], (points, methods, runs), "f")
     for name in OF_WEIGHTS & arrays.keys():
         _expect(name, arrays[name], (methods, runs, len(measured.layers), None), "f")
+    if isinstance(job.part.problem, PosteriorProblem):
+        if missing := (OF_CHAINS | {"first_temperature", "total_variation"}) - arrays.keys():
+            raise ValueError(f"it has no array {min(missing)!r}")
+        _expect("predictions", arrays["predictions"], (methods, runs, None, None), "u")
+        for name in TRACES:
+            _expect(name, arrays[name], (methods, runs, points, None), "f")
     if "picture" in arrays or "gradient_mean" in arrays:
         if job.part.problem.data not in EDGES:
             raise ValueError(f"it has pictures of the plane, in which no {job.part.problem.data} lies")
         _check_plane(methods, runs, measured, arrays)
+
+
+def check_shared(predictions: NDArray[Any], shared: Arrays) -> None:
+    """Refuse what chains are to be judged by, if it is not about the data that they predict.
+
+    Args:
+        predictions: of chains, of shape (methods, runs, images, classes).
+        shared: HMC's predictions and the right classes.
+
+    Raises:
+        ValueError: when one is missing or is not what it should be.
+    """
+    if missing := {"reference", "labels"} - shared.keys():
+        raise ValueError(f"it has no array {min(missing)!r}")
+    images, classes = predictions.shape[2:]
+    _expect("reference", shared["reference"], (images, classes), "u")
+    _expect("labels", shared["labels"], (images,), "u")
+    if (shared["labels"] >= classes).any():
+        raise ValueError(f"array 'labels' has classes beyond the {classes} there are")
+    if not shared["reference"].any(1).all():
+        raise ValueError("array 'reference' has images without probabilities")
 
 
 def _check_plane(methods: int, runs: int, measured: Measured, arrays: Arrays) -> None:

@@ -13,6 +13,7 @@ from colangevin.experiments.report.colours import look
 from colangevin.experiments.report.drawing import STYLE, band, legend, line, logarithmic, plain, point, svg
 from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.plane_figures import boundaries, curvature, gradients
+from colangevin.experiments.report.posteriors import over_gradients
 from colangevin.experiments.report.rates import best_over_width, over_rates, trials
 from colangevin.experiments.report.results import Result, Subject
 from colangevin.experiments.report.settings import scale
@@ -43,6 +44,8 @@ def draw(results: Sequence[Result]) -> dict[str, bytes]:
             for each in result.parts:
                 stem = f"{name}.{each.part.slug}"
                 drawn[f"{stem}.curves.svg"] = svg(_curves(each, result.subject))
+                if "predictions" in each.arrays:
+                    drawn[f"{stem}.distance.svg"] = svg(over_gradients(each))
                 if "singular_values" in each.arrays:
                     drawn[f"{stem}.spectra.svg"] = svg(_spectra(each, result.subject))
                 if "row_norms" in each.arrays:
@@ -63,6 +66,8 @@ def _curves(each: PartResult, subject: Subject) -> Figure:
         panels = ("train_loss", "validation_loss", "test_loss")
     if "validation_bits" in each.arrays:
         panels = ("train_loss", "validation_bits", "test_bits")
+    if "total_variation" in each.arrays:
+        panels = ("total_variation", "test_loss", "test_accuracy")
     epochs = each.arrays["epochs"]
     for axes, name in zip(figure.subplots(1, 3), panels, strict=True):
         title, factor = CURVES[name]

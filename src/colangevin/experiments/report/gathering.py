@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import Job
 from colangevin.experiments.catalogue.parts import NetworkPart, Part
+from colangevin.experiments.catalogue.problems import PosteriorProblem
 from colangevin.experiments.judging.curves import CURVES
-from colangevin.experiments.report.contents import OF_WEIGHTS, Measured, check_arrays, read_measured
+from colangevin.experiments.report.contents import (
+    OF_CHAINS,
+    OF_WEIGHTS,
+    Measured,
+    check_arrays,
+    check_shared,
+    read_measured,
+)
 from colangevin.experiments.storage.archives import MOST_BYTES, Arrays
 from colangevin.experiments.storage.disk import StoreError
 from colangevin.experiments.storage.folder import Folder
@@ -57,9 +65,9 @@ class Budget:
         self._left = MOST_BYTES
 
     def full(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """An array of NaN."""
+        """An array of NaN, or of zeros where numbers are whole."""
         self.take(math.prod(shape) * np.dtype(dtype).itemsize)
-        return np.full(shape, np.nan, dtype)
+        return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 0, dtype)
 
     def take(self, number: int) -> None:
         self._left -= number
@@ -91,6 +99,13 @@ def gather(
             _add(result, job, measured, arrays, budget)
         except ValueError as error:
             raise _unfit(stored.file(job, "npz"), error) from error
+    if isinstance(part.problem, PosteriorProblem):
+        shared = stored.shared(part)
+        try:
+            check_shared(result.arrays["predictions"], shared)
+        except ValueError as error:
+            raise _unfit(stored.path / f"{part.slug}.shared.npz", error) from error
+        result.arrays.update(shared)
     claimed = {claim.measure for claim in experiment.claims if experiment.part(claim.part) == part}
     if missing := claimed - result.values.keys():
         reason = f"it has a claim about {min(missing)!r}, which was not measured"
@@ -128,7 +143,7 @@ def _add(result: PartResult, job: Job, measured: Measured, arrays: Arrays, budge
             result.values[name] = budget.full(shape, float)
         result.values[name][place] = table[0, 0]
     result.arrays["epochs"] = arrays["epochs"]
-    for name in (*CURVES, *OF_WEIGHTS):
+    for name in (*CURVES, *OF_WEIGHTS, *OF_CHAINS):
         if name in arrays:
             _place(result.arrays, name, arrays[name], shape, place, budget)
 
@@ -137,7 +152,7 @@ def _place(
     arrays: Arrays, name: str, array: Array, shape: tuple[int, ...], place: tuple[int, int], budget: Budget
 ) -> None:
     """Put the array of one run among those of all."""
-    methods_first = name in OF_WEIGHTS
+    methods_first = name in OF_WEIGHTS | OF_CHAINS
     if name not in arrays:
         whole = (*shape, *array.shape[2:]) if methods_first else (len(array), *shape)
         arrays[name] = budget.full(whole, array.dtype)

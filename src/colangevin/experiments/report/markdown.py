@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from colangevin.experiments.report import tables
+from colangevin.experiments.report.posteriors import posterior_tables
 from colangevin.experiments.report.results import Result
 from colangevin.experiments.report.settled import besides, counted, settled
 
@@ -27,6 +28,8 @@ def markdown(results: Sequence[Result], pictures: Sequence[str]) -> str:
         lines += ["", *_lines(tables.claims(result))]
         for each in result.parts:
             lines += ["", f"### {_plain(each.part.name)}", "", *_lines(tables.numbers(result, each))]
+            for caption, table in posterior_tables(each):
+                lines += ["", _plain(caption), "", *_lines(table)]
         for name in mine[1:]:
             lines += ["", _picture(name)]
         lines += ["", *(f"- {name}: {_plain(text)}" for name, text in tables.facts(result))]

@@ -12,7 +12,9 @@ from plotly.offline import get_plotlyjs
 
 from colangevin.experiments.report import tables
 from colangevin.experiments.report.first_screen import first_screen, verdict_cell
+from colangevin.experiments.report.gathering import PartResult
 from colangevin.experiments.report.plot_data import plot_data
+from colangevin.experiments.report.posteriors import posterior_tables
 from colangevin.experiments.report.results import Result
 from colangevin.experiments.storage.disk import as_utf8
 
@@ -93,12 +95,20 @@ def _section(result: Result) -> str:
 <div class="controls">{_chips(result)}</div>
 <p>{escape(experiment.about)}</p>
 <div data-best="{escape(experiment.name)}"></div>
+{"".join(map(_posterior, result.parts))}
 {_claims(result)}
 <div data-plots="{escape(experiment.name)}"></div>
 {measured}
 <dl>{facts}</dl>
 <pre>{escape(result.run.command)}</pre>
 </section>"""
+
+
+def _posterior(each: PartResult) -> str:
+    """Tables of chains beside HMC, and how they came there."""
+    found = posterior_tables(each)
+    tables_of_it = "".join(f"<p>{escape(caption)}</p>{_numbers(table)}" for caption, table in found)
+    return f"<details open><summary>Distance to HMC</summary>{tables_of_it}</details>" if found else ""
 
 
 def _claims(result: Result) -> str:

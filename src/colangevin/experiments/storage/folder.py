@@ -6,6 +6,7 @@ A folder of results has one folder for each experiment::
     four-turn/8-hidden-layers.json   what was measured in the end, for every method and run
     four-turn/8-hidden-layers.npz    curves and pictures
     four-turn/8-hidden-layers.pt     a training under way; gone when it is done
+    hmc-distance/cifar-10.shared.npz what all jobs of a part are judged by, where reports need it
 
 Where every run is a job of its own, its files are named after part, method and run. Several processes may
 work in one folder: each takes a job that no other has.
@@ -194,6 +195,38 @@ class Folder:
             self._run.write(run)
         write_json(self.file(job, "json"), measured)
         self.file(job, "pt").unlink(missing_ok=True)
+
+    def share(self, part: Stored, arrays: Arrays) -> None:
+        """Store arrays that all jobs of a part have in common. Every job writes the same bytes."""
+        path = self._shared(part)
+        with alone_in(self.path):
+            for left in self.path.glob(f".{path.name}.*{HALF}"):
+                left.unlink(missing_ok=True)
+            write_atomically(path, write_arrays(arrays))
+
+    def shared(self, part: Stored) -> Arrays:
+        """The arrays that all jobs of a part have in common.
+
+        Args:
+            part: the part.
+
+        Returns:
+            The arrays.
+
+        Raises:
+            StoreError: when the file is not whole.
+        """
+        path = self._shared(part)
+        try:
+            return read_arrays(path)
+        except ValueError as error:
+            raise StoreError(
+                f"{path} is damaged: {error}. Put it back, or move the two files of one job of its part out "
+                "of the folder and run the experiment again with --resume: that job writes it again."
+            ) from error
+
+    def _shared(self, part: Stored) -> Path:
+        return self.path / f"{part.slug}.shared.npz"
 
     def read(self, job: Stored) -> tuple[dict[str, Any], Arrays]:
         """What was measured in a complete job, and its arrays.

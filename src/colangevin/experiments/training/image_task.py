@@ -1,6 +1,6 @@
 """Images for a ResNet: batches, cropped, flipped and normalised where they lie, and its constraints."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import torch
@@ -137,9 +137,18 @@ def crop(images: Tensor, shift: Tensor, flip: Tensor) -> Tensor:
     return picked.permute(0, 3, 1, 2)
 
 
-def normalise(images: Tensor) -> Tensor:
-    """Bytes as numbers of mean 0 and variance 1 over the training set, channel by channel."""
+def normalise(images: Tensor, means: Sequence[float] = _MEAN, stds: Sequence[float] = _STD) -> Tensor:
+    """Bytes as numbers, channel by channel; by default of mean 0 and variance 1 over the training set.
+
+    Args:
+        images: of shape (n, channels, side, side).
+        means: to subtract, of numbers from 0 to 1.
+        stds: to divide by.
+
+    Returns:
+        Numbers of the same shape, whose channels lie together in memory.
+    """
     channels = []
-    for number, (mean, std) in enumerate(zip(_MEAN, _STD, strict=True)):
+    for number, (mean, std) in enumerate(zip(means, stds, strict=True)):
         channels.append((images[:, number].float() / 255 - mean) / std)
     return torch.stack(channels, dim=-1).permute(0, 3, 1, 2)

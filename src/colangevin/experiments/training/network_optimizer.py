@@ -65,6 +65,7 @@ def build_optimizer(
                 lr,
                 friction=method.friction,
                 temperature=temperature,
+                splitting=method.splitting,
                 weight_decay=weight_decay,
                 seed=seed,
             )

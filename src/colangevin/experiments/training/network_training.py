@@ -13,7 +13,12 @@ from torch import Tensor, nn
 import colangevin as cl
 from colangevin.constraints import solves
 from colangevin.experiments.catalogue.method import Method
-from colangevin.experiments.catalogue.problems import ByteProblem, ImageProblem, TextProblem
+from colangevin.experiments.catalogue.problems import (
+    ByteProblem,
+    ImageProblem,
+    NetworkProblem,
+    PosteriorProblem,
+)
 from colangevin.experiments.data.download import Progress
 from colangevin.experiments.judging.scoring import score
 from colangevin.experiments.training.byte_task import ByteTask
@@ -25,6 +30,7 @@ from colangevin.experiments.training.network_optimizer import (
     penalised_weights,
 )
 from colangevin.experiments.training.optimizer_pair import OptimizerPair, constrained_among
+from colangevin.experiments.training.posterior_task import PosteriorTask
 from colangevin.experiments.training.randomness import Draw, seeded
 from colangevin.experiments.training.step_graphs import StepGraphs
 from colangevin.experiments.training.task import Task
@@ -55,7 +61,7 @@ class NetworkTraining:
 
     def __init__(
         self,
-        problem: ImageProblem | TextProblem | ByteProblem,
+        problem: NetworkProblem,
         method: Method,
         run: int,
         *,
@@ -113,8 +119,7 @@ class NetworkTraining:
         if self.lost:
             return
         began = time.perf_counter()
-        rate = self.task.learning_rate(self.epoch, self.epochs)
-        self._set_rate(rate)
+        self._set_rate(self._rate())
         self.task.begin(self.epoch)
         self.model.train()
         fastest = torch.backends.cudnn.flags(enabled=True, benchmark=True)
@@ -142,6 +147,10 @@ class NetworkTraining:
         self._loss.add_(loss.detach().double(), alpha=y.numel())
         self._right.add_(right)
         self._count.add_(y.numel())
+
+    def _rate(self) -> float:
+        """What the learning rate is multiplied by in this epoch."""
+        return self.task.learning_rate(self.epoch, self.epochs)
 
     def _logits(self, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
@@ -247,7 +256,7 @@ class NetworkTraining:
 
 
 def _task(
-    problem: ImageProblem | TextProblem | ByteProblem,
+    problem: NetworkProblem,
     run: int,
     seed: int,
     device: torch.device,
@@ -258,6 +267,8 @@ def _task(
         return ByteTask(problem, run, seed, device)
     if isinstance(problem, ImageProblem):
         return ImageTask(problem, run, seed, device, progress)
+    if isinstance(problem, PosteriorProblem):
+        return PosteriorTask(problem, run, seed, device, progress)
     return TextTask(problem, device, progress)
 
 

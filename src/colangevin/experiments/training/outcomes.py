@@ -10,11 +10,13 @@ from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.judging import plane
 from colangevin.experiments.judging.curves import best_of_curves, from_curves
+from colangevin.experiments.judging.probabilities import pack
 from colangevin.experiments.training.network_training import NetworkTraining
+from colangevin.experiments.training.posterior_training import PosteriorTraining
 from colangevin.experiments.training.singular_values import row_norms, singular_values
 from colangevin.experiments.training.stack_training import StackTraining
 
-__all__ = ["of_a_network", "of_a_stack"]
+__all__ = ["of_a_network", "of_a_posterior", "of_a_stack", "shared_by_chains"]
 
 Array = NDArray[Any]
 
@@ -41,6 +43,34 @@ def of_a_network(
         "layers": layers,
     }
     return result, {"singular_values": spectra, "row_norms": row_norms(training.model)}
+
+
+def of_a_posterior(
+    training: PosteriorTraining, curves: dict[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a chain has come to: its numbers, what it predicts, and what R-hat compares.
+
+    Args:
+        training: at its end.
+        curves: of shape (points, 1, 1) by name.
+
+    Returns:
+        What goes into the JSON file, and further arrays, each of shape (1, 1, ...).
+    """
+    result = {
+        "methods": [training.method.name],
+        "values": {name: _listed(table) for name, table in from_curves(curves).items()},
+        "lost": [int(training.lost)],
+        "violation": [training.violation()],
+    }
+    traces = {name: trace.numpy().astype(np.float16)[None, None] for name, trace in training.traces().items()}
+    return result, {"predictions": pack(training.predictions())[None, None], **traces}
+
+
+def shared_by_chains(training: PosteriorTraining) -> dict[str, Array]:
+    """What all chains of a part are judged by, for reports: HMC's predictions, and the right classes."""
+    labels = training.task.labels.cpu().numpy().astype(np.uint8)
+    return {"reference": pack(training.task.reference, np.uint16), "labels": labels}
 
 
 def of_a_stack(

@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 from colangevin.experiments.catalogue.experiment import Experiment
 from colangevin.experiments.catalogue.jobs import Job, jobs
 from colangevin.experiments.catalogue.parts import Part
+from colangevin.experiments.catalogue.problems import PosteriorProblem
 from colangevin.experiments.data.download import Progress
 from colangevin.experiments.storage.disk import DamagedError
 from colangevin.experiments.storage.folder import Folder
 from colangevin.experiments.training.network_training import NetworkTraining
-from colangevin.experiments.training.outcomes import of_a_network, of_a_stack
+from colangevin.experiments.training.outcomes import (
+    of_a_network,
+    of_a_posterior,
+    of_a_stack,
+    shared_by_chains,
+)
 from colangevin.experiments.training.points import prepare
+from colangevin.experiments.training.posterior_training import PosteriorTraining
 from colangevin.experiments.training.stack_training import MEASURED, StackTraining
 from colangevin.experiments.training.watcher import Watcher
 
@@ -120,15 +127,10 @@ def _build(
     if isinstance(job.part, Part):
         data = prepare(job.part.problem, runs, seed, progress)
         return StackTraining(job.part, data, runs, seed, device)
-    return NetworkTraining(
-        job.part.problem,
-        job.methods[0],
-        job.runs[0],
-        epochs=experiment.epochs,
-        seed=seed,
-        device=device,
-        progress=progress,
-    )
+    sizes: Any = {"epochs": experiment.epochs, "seed": seed, "device": device, "progress": progress}
+    if isinstance(job.part.problem, PosteriorProblem):
+        return PosteriorTraining(job.part.problem, job.methods[0], job.runs[0], **sizes)
+    return NetworkTraining(job.part.problem, job.methods[0], job.runs[0], **sizes)
 
 
 def _train(
@@ -169,7 +171,11 @@ def _train(
     arrays = {name: curve.astype(np.float32) for name, curve in curves.items()}
     arrays["epochs"] = np.array(measuring_epochs(experiment))
     seconds += time.monotonic() - started
-    if isinstance(training, NetworkTraining):
+    if isinstance(training, PosteriorTraining):
+        folder.share(job.part, shared_by_chains(training))
+        result, more = of_a_posterior(training, curves)
+        folder.finish(job, result, {**arrays, **more}, seconds, training.step_ms)
+    elif isinstance(training, NetworkTraining):
         result, more = of_a_network(training, curves)
         folder.finish(job, result, {**arrays, **more}, seconds, training.step_ms)
     elif isinstance(job.part, Part):
