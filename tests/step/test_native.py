@@ -236,8 +236,8 @@ def test_a_wrong_number_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(lambda w: w.copy_(w.roll(1)), id="shifted"),
     ],
 )
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-@pytest.mark.parametrize("count", [1000, 70_000])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("count", [1000, 1024, 70_000, 1 << 17])
 def test_edits_through_data_are_noticed(edit: object, dtype: torch.dtype, count: int) -> None:
     weight = nn.Parameter(torch.rand(count, dtype=dtype) - 0.5)
     opt = cl.CoLud([{"params": [weight], "constraint": cl.Circle(1.0)}], 0.1, friction=1.0)

@@ -207,6 +207,19 @@ static inline int NAME(is_oba)(const struct program *program)
     return !program->noisy && program->letters == 3 && memcmp(program->letter, "OBA", 3) == 0;
 }
 
+/* Ask memory for the block after this one, if there is noise: while that is made, memory would have nothing to do. */
+static inline __attribute__((always_inline)) void NAME(ask_for_block)(const struct weight *w, int64_t at, int64_t stop)
+{
+    const int state = FEW(FLOAT32, FLOAT64);
+    const int64_t count = most_of(stop - at, BLOCK);
+    if (!w->program->noisy)
+        return;
+    ask_for(w->gradient, w->gradient_type, at, count);
+    ask_for(w->position ? w->position : w->weight, w->position ? state : w->weight_type, at, count);
+    if (w->momentum)
+        ask_for(w->momentum, state, at, count);
+}
+
 /* Move the elements of circles from start to stop. */
 static void NAME(move_angles)(const struct weight *w, int64_t start, int64_t stop)
 {
@@ -218,6 +231,7 @@ static void NAME(move_angles)(const struct weight *w, int64_t start, int64_t sto
     draw_keys(w, keys);
     for (int64_t at = start; at < stop; at += BLOCK) {
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
+        NAME(ask_for_block)(w, at + count, stop);
         REAL *q = (REAL *)w->position + at, *theta = whole ? (REAL *)w->weight + at : theta_room;
         const REAL *units = NULL;
         if (!whole && w->decay != 0)
@@ -258,6 +272,7 @@ static void NAME(move_roots)(const struct weight *w, int64_t start, int64_t stop
     draw_keys(w, keys);
     for (int64_t at = start; at < stop; at += BLOCK) {
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
+        NAME(ask_for_block)(w, at + count, stop);
         REAL *q = (REAL *)w->position + at, *p = (REAL *)w->momentum + at;
         REAL *theta = whole ? (REAL *)w->weight + at : theta_room;
         if (!whole && w->decay != 0)
@@ -289,6 +304,7 @@ static void NAME(move_lines)(const struct weight *w, int64_t start, int64_t stop
     draw_keys(w, keys);
     for (int64_t at = start; at < stop; at += BLOCK) {
         const int count = stop - at < BLOCK ? (int)(stop - at) : BLOCK;
+        NAME(ask_for_block)(w, at + count, stop);
         REAL *q = whole ? (REAL *)w->weight + at : theta_room;
         if (!whole)
             NAME(read)(w->weight, w->weight_type, at, count, theta_room);

@@ -34,6 +34,7 @@ static void look_at_unit(struct job *job, const struct weight *w, int64_t unit)
 {
     int64_t start, stop;
     stretch(w, unit - w->first_unit, &start, &stop);
+    ask_for_samples(w, start, stop);
     job->findings[unit].squares = squares(w, start, stop);
     job->findings[unit].checksum = checksum(w, start, stop);
 }

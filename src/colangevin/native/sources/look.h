@@ -20,36 +20,63 @@ static double squares(const struct weight *w, int64_t start, int64_t stop)
     return total;
 }
 
-/* Fold words into a checksum, a lane each: the change of any one word shows, and so does their order. */
-static inline void fold(uint32_t *RESTRICT lane, const unsigned char *RESTRICT bytes, int words)
+/* Fold words into a checksum, a lane each: the change of any one word shows, and so does their order. A product carries a
+ * change upwards only, so that those of two signs would cancel: half of a word is brought down first. */
+static inline __attribute__((always_inline)) void fold(
+    uint32_t *RESTRICT lane, const unsigned char *RESTRICT bytes, const int words)
 {
     for (int j = 0; j < words; j++) {
         uint32_t word;
         memcpy(&word, bytes + 4 * j, sizeof word);
-        lane[j] = lane[j] * 0x9E3779B1u + word;
+        lane[j] = lane[j] * 0x9E3779B1u + (word ^ word >> 15);
     }
 }
 
-/* The checksum of a stretch of a weight. A large weight is sampled: the first 32 of every 256 elements, and the end. */
+/* A large weight is sampled: the first SAMPLE of every SAMPLED_FROM elements, and the end. */
+enum { SAMPLE = 32, SAMPLED_FROM = 256 };
+
+/* Fold pairs of samples, whose lanes do not wait for one another; returns where they end. */
+static inline __attribute__((always_inline)) const unsigned char *fold_samples(
+    uint32_t *RESTRICT lane, const unsigned char *RESTRICT bytes, const unsigned char *end, const int size)
+{
+    const int words = SAMPLE * size / 4, stride = SAMPLED_FROM * size;
+    for (; end - bytes >= 2 * stride; bytes += 2 * stride) {
+        fold(lane, bytes, words);
+        fold(lane + words, bytes + stride, words);
+    }
+    return bytes;
+}
+
+/* Ask memory for what the checksum of a stretch reads, far enough ahead that nothing waits for it. */
+static inline __attribute__((always_inline)) void ask_for_samples(const struct weight *w, int64_t start, int64_t stop)
+{
+    if (w->form != LINE && w->sampled)
+        for (; start < stop; start += SAMPLED_FROM)
+            ask_for(w->weight, w->weight_type, start, SAMPLE);
+}
+
+/* The checksum of a stretch of a weight. */
 static uint64_t checksum(const struct weight *w, int64_t start, int64_t stop)
 {
     if (w->form == LINE)
         return 0;
-    const int64_t size = w->weight_type == FLOAT64 ? 8 : w->weight_type == FLOAT32 ? 4 : 2;
+    const int64_t size = size_of(w->weight_type);
     const unsigned char *bytes = (const unsigned char *)w->weight + size * start, *end = bytes + size * (stop - start);
-    const int words = w->sampled ? (int)(8 * size) : LANES;
-    const int64_t stride = w->sampled ? 256 * size : 4 * LANES;
-    uint32_t lane[LANES] = {0};
-    uint64_t sum = (uint64_t)start;
-    for (; end - bytes >= stride; bytes += stride)
-        fold(lane, bytes, words);
+    uint32_t lane[2 * LANES] = {0};
+    if (w->sampled)
+        bytes = size == 8   ? fold_samples(lane, bytes, end, 8)
+                : size == 4 ? fold_samples(lane, bytes, end, 4)
+                            : fold_samples(lane, bytes, end, 2);
     for (; end - bytes >= 4 * LANES; bytes += 4 * LANES)
         fold(lane, bytes, LANES);
     const int left = (int)(end - bytes) / 4;
-    fold(lane, bytes, left);
-    for (int j = 0; j < LANES; j++)
-        sum = sum * FIRST_MULTIPLIER + lane[j];
-    for (bytes += 4 * left; bytes < end; bytes++) /* half a word */
+    for (int j = 0; j < left; j++, bytes += 4)
+        fold(lane + j, bytes, 1);
+    for (int half = LANES; half > 1; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] = lane[j] * 0x9E3779B1u + lane[j + half];
+    uint64_t sum = ((uint64_t)start * FIRST_MULTIPLIER + lane[0]) * FIRST_MULTIPLIER + lane[1];
+    for (; bytes < end; bytes++) /* half a word */
         sum = sum * FIRST_MULTIPLIER + *bytes;
     return sum;
 }
