@@ -325,6 +325,12 @@ def test_checksums_see_every_element_and_the_order(dtype):
     assert checksums([weight, weight.view(7, -1).t().contiguous().t()]) == [known, known]
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.complex64])
+def test_checksums_see_an_even_number_of_signs(dtype):
+    weight = torch.arange(1, 1025).to(dtype)
+    assert checksums([-weight]) != checksums([weight])
+
+
 def test_checksums_of_little():
     assert checksums([]) == []
     assert checksums([torch.empty(0, 3)]) == [0]

@@ -40,7 +40,7 @@ def checksums(weights: Iterable[Tensor]) -> list[int]:
 
 
 def _checksum(weight: Tensor, factors: Tensor) -> Tensor:
-    bits = weight.detach().contiguous().view(-1).view(_INTEGERS.get(weight.element_size(), torch.int64))
+    bits = weight.detach().contiguous().view(-1).view(_INTEGERS.get(weight.element_size(), torch.int32))
     total = torch.zeros((), dtype=torch.int64, device=weight.device)
     for part in bits.split(_AT_ONCE):
         total = total * _CARRY + (part * factors[: len(part)]).sum()
