@@ -178,7 +178,6 @@ CASES = {
         _uniform(_SCALED, 3, 2),
         lambda count: 0.8 * _by_columns(count),
         0.8**2 / 3,
-        native=False,
     ),
     "blocks": Case(
         _BLOCKS,
@@ -187,7 +186,6 @@ CASES = {
         lambda count: torch.cat((_by_columns(count).mT, _by_columns(count).mT), dim=1),
         1 / 3,
         strength=0.7,
-        native=False,
     ),
     "implicit": Case(
         cl.Implicit(on_the_sphere, over="rows"),

@@ -115,6 +115,7 @@ def test_power_on_scaled_rotations_against_noise_10_percent_too_large() -> None:
         assert_rotations("BAOAB")
 
 
+@pytest.mark.usefixtures("plainly")
 def test_power_against_a_step_that_forgets_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Q then moves by the force and the noise of W: colder by the factor c."""
     from colangevin.constraints.blocks import Blocks
