@@ -78,6 +78,7 @@ def test_a_scalar_of_an_older_record_is_not_of_the_newest():
 def test_solver_counts_are_those_since_the_record_before():
     model, opt, monitor = run(steps=1)
     assert "iterations[0]" not in monitor.latest()  # no step had been taken when the only record was made
+    opt.param_groups[0]["lr"] = 0.4  # so long a step that one iteration is not enough
     go_on(model, opt, monitor, 1)
     first = monitor._solves.copy().of("Orthogonal")
     opt.param_groups[0]["lr"] = 1e-6  # so short a step that one iteration is enough
