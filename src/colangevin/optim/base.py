@@ -33,6 +33,7 @@ from colangevin.optim.roster import Roster
 from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.undo import Undo
 from colangevin.optim.units import Unit, units
+from colangevin.optim.watched import wrapped_if_watched
 from colangevin.sharded import is_sharded
 from colangevin.step.gradients import check_gradients
 from colangevin.step.hosted import remember
@@ -75,6 +76,8 @@ class ConstrainedOptimizer(Optimizer):
     _known_dynamics: list[Dynamics]
     #: how many gradients a step needs
     _segments: int
+    #: what torch puts around `step`
+    profile_hook_step = staticmethod(wrapped_if_watched)
 
     def __init__(self, params: Params, defaults: dict[str, Any], seed: int | None) -> None:
         self._loading = None
