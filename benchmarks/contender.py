@@ -26,7 +26,8 @@ class Gradients:
         room = [-(-weight.numel() // _ALIGNMENT) * _ALIGNMENT for weight in self.weights]
         self.buffer = torch.empty(sum(room), device=self.weights[0].device)
         self.views = [
-            part.as_strided(weight.shape, weight.stride())  # which lies as the weight does
+            # which lies as the weight does, if that is dense
+            part.as_strided(weight.shape, torch.empty_like(weight, device="meta").stride())
             for part, weight in zip(self.buffer.split(room), self.weights, strict=True)
         ]
         self.refill()

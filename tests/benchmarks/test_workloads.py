@@ -71,6 +71,15 @@ def test_gradients_are_fresh_and_of_the_size_asked_for():
     assert all(weight.grad.data_ptr() % 256 == gradients.buffer.data_ptr() % 256 for weight in weights)
 
 
+def test_gradients_lie_as_dense_weights_do_and_fit_others():
+    kernel = torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    part = torch.zeros(60, 60).t()[:2]  # columns of a larger matrix
+    gradients = Gradients([kernel, part], 0.1)
+    gradients.attach()
+    assert kernel.grad.stride() == kernel.stride()
+    assert part.grad.shape == part.shape
+
+
 @pytest.mark.parametrize("tall", [True, False])
 def test_matrices_are_flat_copies_turned_as_asked(tall):
     weights = [torch.randn(4, 2, 3, 3), torch.randn(5, 2)]
