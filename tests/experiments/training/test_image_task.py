@@ -59,7 +59,7 @@ def test_an_epoch_shows_every_image_once(make):
     x, y = epoch(made, 1)
     assert x.shape == (60, 3, 32, 32)
     assert sorted(y.tolist()) == sorted(made.y.tolist())
-    assert sorted(made._order.tolist()) == list(range(60))
+    assert sorted(made.order.tolist()) == list(range(60))
 
 
 def test_a_batch_that_is_not_full_is_left_out(make):

@@ -51,7 +51,7 @@ def test_the_order_depends_on_run_and_epoch_alone(make):
     for run, epoch in ((0, 1), (0, 1), (0, 2), (1, 1)):
         made = make(run)
         made.begin(epoch)
-        orders.append(made._order.tolist())
+        orders.append(made.order.tolist())
     assert orders[0] == orders[1]
     assert orders[0] != orders[2]
     assert orders[0] != orders[3]

@@ -114,7 +114,7 @@ def test_predictions_are_means_of_probabilities_past_the_burn_in():
     values = named(made, made.measure())
     assert values["total_variation"] == pytest.approx(total_variation(expected, made.task.reference))
     assert values["agreement"] == agreement(expected, made.task.reference)
-    own = expected.gather(1, made.task.labels.unsqueeze(1))
+    own = expected.gather(1, made.task.y_test.unsqueeze(1))
     assert values["test_loss"] == pytest.approx(float(-own.log().mean()))
 
 
@@ -175,7 +175,7 @@ def test_traces_are_of_the_network_as_it_is():
     assert found["kernel_norms"][-1, 0] == pytest.approx(float(kernel.norm()))
     assert found["kernel_entries"].shape == (5, 44)
     assert found["kernel_entries"][-1, :2].tolist() == [kernel.flatten()[0], kernel.flatten()[-1]]
-    own = made._now().gather(1, made.task.labels.unsqueeze(1)).squeeze(1).log()
+    own = made._now().gather(1, made.task.y_test.unsqueeze(1)).squeeze(1).log()
     assert found["log_probabilities"].shape == (5, 7)  # 6 images, and their mean
     torch.testing.assert_close(found["log_probabilities"][-1, :6].double(), own)
     assert found["log_probabilities"][-1, 6] == pytest.approx(float(own.mean()))

@@ -13,6 +13,7 @@ from colangevin.experiments.catalogue.problems import ImageProblem
 from colangevin.experiments.data import cifar10
 from colangevin.experiments.data.download import Progress
 from colangevin.experiments.models.resnet import ResNet34
+from colangevin.experiments.training.images import Images
 from colangevin.experiments.training.randomness import Draw, generator
 from colangevin.optim.param_groups import Rules
 
@@ -26,7 +27,7 @@ _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 _MANY = {"cpu": 100, "cuda": 1000}
 
 
-class ImageTask:
+class ImageTask(Images):
     """An image problem on a device, as one run sees it.
 
     Args:
@@ -37,9 +38,6 @@ class ImageTask:
         progress: told how a download goes.
     """
 
-    held_out: tuple[str, ...] = ("test",)
-    clip = 0.0
-    captured = True
     curves: tuple[str, ...] = (
         *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "violation", "fallbacks"),
     )
@@ -52,13 +50,9 @@ class ImageTask:
         device: torch.device,
         progress: Progress | None = None,
     ) -> None:
-        self.problem, self.run, self.seed = problem, run, seed
-        self.x, self.y, self.x_test, self.y_test = _load(problem, seed, device, progress)
-        count, batch = len(self.y), min(problem.batch, len(self.y))
-        #: images of every step of an epoch
-        self.sizes = [batch] * (count // batch)
-        # filled in place at every epoch: a captured graph goes on reading the same memory
-        self._order = torch.zeros(count, dtype=torch.long, device=device)
+        super().__init__(_load(problem, seed, device, progress), problem.batch, run, seed)
+        self.problem = problem
+        count = len(self.y)
         self._shift = torch.zeros(count, 2, dtype=torch.long, device=device)
         self._flip = torch.zeros(count, dtype=torch.bool, device=device)
 
@@ -81,17 +75,16 @@ class ImageTask:
 
     def begin(self, epoch: int) -> None:
         """Draw the order, the crops and the flips of an epoch."""
+        super().begin(epoch)
         count = len(self.y)
-        order = torch.randperm(count, generator=generator(self.seed, Draw.BATCHES, self.run, epoch))
         source = generator(self.seed, Draw.CROPS, self.run, epoch)
-        self._order.copy_(order)
         self._shift.copy_(torch.randint(2 * _PAD + 1, (count, 2), generator=source))
         self._flip.copy_(torch.rand(count, generator=source) < 0.5)
 
     def batch(self, start: Tensor, size: int) -> tuple[Tensor, Tensor]:
         """Images and classes of the epoch from place ``start`` on, a tensor that a graph can move."""
         place = start + torch.arange(size, device=start.device)
-        rows = self._order[place]
+        rows = self.order[place]
         return normalise(crop(self.x[rows], self._shift[place], self._flip[place])), self.y[rows]
 
     def pieces(self, part: str) -> Iterator[tuple[Tensor, Tensor]]:

@@ -69,7 +69,7 @@ def of_a_posterior(
 
 def shared_by_chains(training: PosteriorTraining) -> dict[str, Array]:
     """What all chains of a part are judged by, for reports: HMC's predictions, and the right classes."""
-    labels = training.task.labels.cpu().numpy().astype(np.uint8)
+    labels = training.task.y_test.cpu().numpy().astype(np.uint8)
     return {"reference": pack(training.task.reference, np.uint16), "labels": labels}
 
 

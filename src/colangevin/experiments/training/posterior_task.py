@@ -14,7 +14,7 @@ from colangevin.experiments.data import cifar10, hmc_cifar10
 from colangevin.experiments.data.download import Progress
 from colangevin.experiments.models.resnet_frn import ResNet20FRN
 from colangevin.experiments.training.image_task import normalise
-from colangevin.experiments.training.randomness import Draw, generator
+from colangevin.experiments.training.images import Images
 from colangevin.optim.param_groups import Rules
 
 __all__ = ["PosteriorTask"]
@@ -25,7 +25,7 @@ _MEAN, _STD = (0.49, 0.48, 0.44), (0.2, 0.2, 0.2)
 _MANY = {"cpu": 100, "cuda": 2000}
 
 
-class PosteriorTask:
+class PosteriorTask(Images):
     """An image problem on a device, as one run sees it, in the official order of the images.
 
     Args:
@@ -36,9 +36,6 @@ class PosteriorTask:
         progress: told how a download goes.
     """
 
-    held_out: tuple[str, ...] = ("test",)
-    clip = 0.0
-    captured = True
     curves: tuple[str, ...] = (
         *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "agreement", "total_variation"),
         *("calibration_error", "weight_norm", "first_temperature", "violation"),
@@ -52,15 +49,10 @@ class PosteriorTask:
         device: torch.device,
         progress: Progress | None = None,
     ) -> None:
-        self.problem, self.run, self.seed = problem, run, seed
-        self._x, self._y, self._x_test, self.labels = _load(problem, device, progress)
+        super().__init__(_load(problem, device, progress), problem.batch, run, seed)
+        self.problem = problem
         #: HMC's predictions, of shape (images, classes), on the CPU
-        self.reference = hmc_cifar10.load(progress)[: len(self.labels)]
-        count, batch = len(self._y), min(problem.batch, len(self._y))
-        #: images of every step of an epoch
-        self.sizes = [batch] * (count // batch)
-        # filled in place at every epoch: a captured graph goes on reading the same memory
-        self._order = torch.zeros(count, dtype=torch.long, device=device)
+        self.reference = hmc_cifar10.load(progress)[: len(self.y_test)]
 
     def model(self, method: Method) -> nn.Module:
         """A new network, on the CPU."""
@@ -95,20 +87,15 @@ class PosteriorTask:
         """Half a period of a cosine, at the middle of an epoch."""
         return (1 + math.cos(math.pi * (epoch - 0.5) / epochs)) / 2
 
-    def begin(self, epoch: int) -> None:
-        """Draw the order of an epoch."""
-        source = generator(self.seed, Draw.BATCHES, self.run, epoch)
-        self._order.copy_(torch.randperm(len(self._y), generator=source))
-
     def batch(self, start: Tensor, size: int) -> tuple[Tensor, Tensor]:
         """Images and classes of the epoch from place ``start`` on, a tensor that a graph can move."""
-        rows = self._order[start + torch.arange(size, device=start.device)]
-        return normalise(self._x[rows], _MEAN, _STD), self._y[rows]
+        rows = self.order[start + torch.arange(size, device=start.device)]
+        return normalise(self.x[rows], _MEAN, _STD), self.y[rows]
 
     def pieces(self, part: str) -> Iterator[tuple[Tensor, Tensor]]:
         """The test images with their classes, some at a time."""
-        size = _MANY[self._x.device.type]
-        for x, y in zip(self._x_test.split(size), self.labels.split(size), strict=True):
+        size = _MANY[self.x.device.type]
+        for x, y in zip(self.x_test.split(size), self.y_test.split(size), strict=True):
             yield normalise(x, _MEAN, _STD), y
 
     def watch(self, model: nn.Module) -> dict[str, float]:

@@ -172,7 +172,7 @@ class PosteriorTraining(NetworkTraining):
             values = dict.fromkeys(self.task.curves, math.nan)
         else:
             predicted, count = self.predictions().cpu(), max(1, int(self._count))
-            judged = distance(predicted, self.task.reference, self.task.labels)
+            judged = distance(predicted, self.task.reference, self.task.y_test)
             since, self._temperatures = self._temperatures, []
             values = {
                 "train_loss": float(self._loss) / count,
@@ -186,7 +186,7 @@ class PosteriorTraining(NetworkTraining):
                 "violation": self.violation(),
                 **self.task.watch(self.model),
             }
-        for name, numbers in traced(self.model, self._now(), self.task.labels).items():
+        for name, numbers in traced(self.model, self._now(), self.task.y_test).items():
             self._traces[name].append(numbers)
         return torch.tensor([values[name] for name in self.task.curves], dtype=torch.double).view(-1, 1, 1)
 
