@@ -15,8 +15,8 @@ from torch import nn
 import colangevin as cl
 
 SOURCE = str(Path(cl.__file__).parent)
-# Half of what these steps took when movers had three protocols: 108, 134 and 56.
-QUIET, NOISY, FUSED = 54, 67, 29
+# About half of what these steps took when movers had three protocols: 108, 134 and 56.
+QUIET, NOISY, FUSED = 54, 67, 30
 
 
 def crossings(step: Callable[[], object]) -> tuple[int, int]:

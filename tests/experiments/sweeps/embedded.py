@@ -89,8 +89,8 @@ def descendants(process):
 
 
 def alive(processes):
-    """Those that have not ended within a second."""
-    for _ in range(20):
+    """Those that have not ended within ten seconds; on a busy machine one second is too short."""
+    for _ in range(200):
         if not (left := {each for each in processes if Path(f"/proc/{each}").exists()}):
             break
         time.sleep(0.05)
