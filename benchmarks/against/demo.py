@@ -8,7 +8,6 @@ import torch
 
 from benchmarks.against.version import Ask, serve
 from colangevin.experiments.catalogue.index import find
-from colangevin.experiments.catalogue.jobs import jobs
 from colangevin.experiments.catalogue.parts import Part
 from colangevin.experiments.training.points import prepare
 from colangevin.experiments.training.stack_training import MEASURED, StackTraining
@@ -22,23 +21,23 @@ _LOOKS = 6  # at the results, the first after one epoch
 class _Training:
     """The demo's one batched model."""
 
-    def __init__(self) -> None:
-        experiment = find(_NAME).resized(None, None, quick=True)
-        (job,) = jobs(experiment)
-        assert isinstance(job.part, Part)
-        runs, seed = experiment.runs, experiment.seed
-        data = prepare(job.part.problem, runs, seed)
-        self.training = StackTraining(job.part, data, runs, seed, torch.device("cpu"))
-        self.epochs = experiment.epochs
+    training: StackTraining
 
-    def answer(self, question: str) -> Any:
-        if question == "epochs":
-            return self.epochs
+    def answer(self, question: str, *about: Any) -> Any:
+        if question == "begin":
+            return self._begin(*about)
         if question == "measure":
             return self.training.measure().tolist()
         begun = time.perf_counter()
         self.training.advance()
         return time.perf_counter() - begun
+
+    def _begin(self, name: str, runs: int) -> None:
+        experiment = find(_NAME)
+        part = next(part for part in experiment.parts if part.name == name)
+        assert isinstance(part, Part)
+        data = prepare(part.problem, runs, experiment.seed)
+        self.training = StackTraining(part, data, runs, experiment.seed, torch.device("cpu"))
 
 
 def compare(other: Ask, this: Ask, epochs: int | None) -> None:
@@ -49,7 +48,12 @@ def compare(other: Ask, this: Ask, epochs: int | None) -> None:
         this: this one.
         epochs: how many; all of the demo's when None.
     """
-    epochs = min(epochs or this("epochs"), this("epochs"))
+    # in the form that it has in this version; that of the other may be another network
+    experiment = find(_NAME).resized(None, None, quick=True)
+    (part,) = experiment.parts
+    for ask in (other, this):
+        ask("begin", part.name, experiment.runs)
+    epochs = min(epochs or experiment.epochs, experiment.epochs)
     looks = {1, *(epochs * k // (_LOOKS - 1) for k in range(1, _LOOKS))}
     spent: tuple[list[float], list[float]] = ([], [])
     print("epoch   other, s   this, s   this/other   largest difference")

@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload
 
 def test_a_version_answers_from_its_own_process():
     with version(HERE, "benchmarks.against.demo") as ask:
-        assert ask("epochs") > 100
+        ask("begin", "2 hidden layers", 1)
         first = ask("measure")
         assert ask("advance") > 0
         assert ask("measure") != first
@@ -54,11 +54,15 @@ def test_a_turn_takes_steps_of_the_method_that_is_asked_for(monkeypatch):
 
 
 def test_the_demo_is_compared_by_time_and_results(capsys):
-    def trained(seconds, value):
-        answers = {"epochs": 3, "advance": seconds, "measure": [[[value]]] * len(demo.MEASURED)}
-        return answers.__getitem__
+    asked = []
 
-    demo.compare(trained(2.0, 1.0), trained(1.0, 1.5), None)
+    def trained(seconds, value):
+        answers = {"begin": None, "advance": seconds, "measure": [[[value]]] * len(demo.MEASURED)}
+        return lambda *question: asked.append(question) or answers[question[0]]
+
+    demo.compare(trained(2.0, 1.0), trained(1.0, 1.5), 3)
+    one, other = [question for question in asked if question[0] == "begin"]
+    assert one == other  # both versions train the same network
     *_, last, middle = capsys.readouterr().out.splitlines()
     assert middle == "median epoch: 2000 ms, 1000 ms, 0.500"
     assert last.split()[:4] == ["3", "6.0", "3.0", "0.500"]
