@@ -62,11 +62,19 @@ static inline __attribute__((always_inline)) void NAME(tile)(
             REAL *to = c + i * c_down + v * NAME(VECTOR);
             const size_t bytes = sizeof(REAL) * (size_t)(v < vectors - 1 ? NAME(VECTOR) : last);
             NAME(vector) out = scale * sum[i][v], before = {0};
-            if (keep != 0) {
-                memcpy(&before, to, bytes == sizeof before ? sizeof before : bytes);
-                out += keep * before;
+            if (bytes == sizeof out) { /* most are whole, and whole ones need no call */
+                if (keep != 0) {
+                    memcpy(&before, to, sizeof before);
+                    out += keep * before;
+                }
+                memcpy(to, &out, sizeof out);
+            } else {
+                if (keep != 0) {
+                    memcpy(&before, to, bytes);
+                    out += keep * before;
+                }
+                memcpy(to, &out, bytes);
             }
-            memcpy(to, &out, bytes == sizeof out ? sizeof out : bytes);
         }
 }
 
@@ -122,14 +130,15 @@ static inline int64_t NAME(vectors_from)(int64_t column, int64_t columns)
     return left >= NAME(STRIP) ? TILE_VECTORS : (left + NAME(VECTOR) - 1) / NAME(VECTOR);
 }
 
-/* Copy numbers, a vector at a time. */
+/* Copy so many numbers of a row of B to a strip that wide. A whole strip is copied without a call. */
 static inline void NAME(copy)(const REAL *RESTRICT from, int64_t count, REAL *RESTRICT to)
 {
-    int64_t i = 0;
-    for (; i + NAME(VECTOR) <= count; i += NAME(VECTOR))
-        memcpy(to + i, from + i, sizeof(REAL) * NAME(VECTOR));
-    for (; i < count; i++)
-        to[i] = from[i];
+    if (count == NAME(STRIP))
+#pragma GCC unroll 4
+        for (int v = 0; v < TILE_VECTORS; v++)
+            memcpy(to + v * NAME(VECTOR), from + v * NAME(VECTOR), sizeof(NAME(vector)));
+    else
+        memcpy(to, from, sizeof(REAL) * (size_t)count);
 }
 
 /* Whether tiles may read the rows of a block of B where they lie: then they are near one another in memory. */
@@ -161,14 +170,15 @@ static inline void NAME(pack_strips)(
             for (int64_t k = 0; k < depth; k += NAME(WIDTH)) {
                 const int64_t deep = most_of(NAME(WIDTH), depth - k);
                 const REAL *from = b + (first + j) * along + k;
-                if (full == NAME(WIDTH) && deep == NAME(WIDTH))
+                if (full == NAME(WIDTH) && deep == NAME(WIDTH)) {
                     NAME(turn_square)(from, along, turned);
-                else
-                    for (int64_t m = 0; m < deep; m++)
-                        for (int64_t n = 0; n < wide; n++)
-                            turned[m * NAME(WIDTH) + n] = n < full ? from[n * along + m] : 0;
+                    for (int m = 0; m < NAME(WIDTH); m++)
+                        memcpy(strip + (k + m) * width + j, turned + m * NAME(WIDTH), sizeof(REAL) * NAME(WIDTH));
+                    continue;
+                }
                 for (int64_t m = 0; m < deep; m++)
-                    memcpy(strip + (k + m) * width + j, turned + m * NAME(WIDTH), sizeof(REAL) * (size_t)wide);
+                    for (int64_t n = 0; n < wide; n++)
+                        strip[(k + m) * width + j + n] = n < full ? from[n * along + m] : 0;
             }
         }
     }
