@@ -1,12 +1,17 @@
 """The fused path on whatever is there: CUDA, or the CPU under Triton's interpreter with smaller blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("triton")
+
+from triton import language
+from triton.runtime import interpreter
 
 from colangevin.step.fused import (
     adam,
@@ -30,6 +35,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return
     if torch.cuda.is_available():
         pytest.skip("Triton compiles for CUDA here")
+    monkeypatch.setattr(interpreter, "_patch_lang", patched_once(interpreter._patch_lang))
     monkeypatch.setattr(eligible, "triton_runs_on", lambda device: True)
     monkeypatch.setattr(lines, "_BLOCK", 64)
     monkeypatch.setattr(adam, "_BLOCK", 64)
@@ -49,3 +55,34 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(matrices, "_PART", torch.float16)
     with np.errstate(over="ignore", invalid="ignore"):
         yield torch.device("cpu")
+
+
+def patched_once(patch: Callable[[FunctionType], Any]) -> Callable[[FunctionType], Any]:
+    """Triton's interpreter replaces its language at every call of a device function, which is a third of its
+    time; once for a launch is enough.
+
+    Args:
+        patch: what replaces the language that a function uses, and returns what restores it.
+
+    Returns:
+        What takes its place. The outermost call of a launch is the one whose result is used.
+    """
+    replaced: set[str] = set()
+
+    def once(function: FunctionType) -> Any:
+        used = {
+            module.__name__
+            for module in function.__globals__.values()
+            if module is language or module is language.core
+        }
+        if used <= replaced:
+            return None
+        scope = patch(function)
+        outermost = not replaced
+        replaced.update(used)
+        if outermost:
+            restore = scope.restore
+            scope.restore = lambda: (replaced.clear(), restore())
+        return scope
+
+    return once
