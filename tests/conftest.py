@@ -15,7 +15,11 @@ if not torch.cuda.is_available():
 @pytest.fixture(autouse=True)
 def start_of_the_generator() -> None:
     """What a test draws, seeds that it does not give included, is the same in every run and in any order."""
-    torch.manual_seed(0)
+    if torch.cuda.is_initialized():
+        torch.manual_seed(0)
+    else:
+        # torch.manual_seed would note a call for each device that may begin later, with a traceback of its own
+        torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture
