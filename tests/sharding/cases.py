@@ -90,7 +90,7 @@ def trained(
     optimizer: str,
     weights: dict[str, tuple[cl.Constraint, Tensor]],
     place: Callable[[Tensor], Tensor] = torch.clone,
-    steps: int = 3,
+    steps: int = 2,
 ) -> dict[str, Tensor]:
     """Whole weights and states after some steps along gradients that are the same on every rank."""
     parameters = {name: nn.Parameter(place(weight)) for name, (_, weight) in weights.items()}

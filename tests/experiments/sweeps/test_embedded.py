@@ -40,11 +40,12 @@ def test_a_killed_worker_s_job_goes_on_and_ends_with_the_same_bytes(whole, tmp_p
     assert not alive(started)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "on_ray"),
     [
         pytest.param(signal.SIGINT, False, id="SIGINT, resumed without Ray"),
-        pytest.param(signal.SIGHUP, True, id="SIGHUP, resumed on Ray", marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, True, id="SIGHUP, resumed on Ray"),
     ],
 )
 def test_a_signal_from_the_terminal_saves_what_runs_and_starts_nothing_more(whole, tmp_path, number, on_ray):
@@ -67,6 +68,7 @@ def test_a_signal_from_the_terminal_saves_what_runs_and_starts_nothing_more(whol
     assert contents(tmp_path / "four-turn") == whole
 
 
+@pytest.mark.slow
 def test_an_error_of_a_job_is_not_tried_again_and_said_as_without_ray(tmp_path):
     status, text = finish(start_ray(tmp_path, "--only", "part 1", hook=failing))
     assert status == 1, text
