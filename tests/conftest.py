@@ -18,7 +18,7 @@ def start_of_the_generator() -> None:
     if torch.cuda.is_initialized():
         torch.manual_seed(0)
     else:
-        # torch.manual_seed would note a call for each device that may begin later, with a traceback of its own
+        # torch.manual_seed would keep a traceback for every device that may begin later
         torch.default_generator.manual_seed(0)
 
 
