@@ -1,8 +1,9 @@
 /* Weights with orthonormal rows or columns: RATTLE by products of Gram matrices.
  *
  * Q is r x s, and X a momentum that need not be cotangent. With S = Q^T X, Z = a (S + S^T) / 2, A = a (S - S^T) / 2 the
- * drift aims at Q + a X - Q Z, whose Gram matrix is I + E with E = a^2 X^T X + V + V^T, V = (A - Z / 2) Z. The multipliers
- * M solve E + Y + Y^T = 0 for Y = M (M / 2 - I - A), and
+ * drift aims at Q + a X - Q Z, whose Gram matrix is I + E with E = a^2 (X^T X - S^T S) + A^T A. The multipliers M solve
+ * E + Y + Y^T = 0 for Y = M (M / 2 - I - A). Here Y + Y^T = (M - A)^T (M - A) - A^T A - 2 M, so that all products of s x s
+ * matrices are symmetric, at half the work. Then
  *
  *     P_bar = X - Q (Z + M) / a,   Q' = Q + a P_bar,   P' = P_bar - Q' M / a,
  *
@@ -39,6 +40,7 @@ struct NAME(frame) {
     REAL *x_room, *q_room, *spare; /* as large as the matrix */
     REAL *line;                    /* two of its shorter sides */
     REAL *S, *F, *Z, *A, *E, *M, *R, *Y;
+    REAL *K;                       /* in the room of another */
     REAL *q_out, *p_out; /* where the next drift leads */
 };
 
@@ -164,12 +166,12 @@ static void NAME(settle)(struct NAME(frame) *frame, REAL most)
     }
 }
 
-/* The multipliers M for E and B = I + A; returns whether the iteration converged. */
+/* The multipliers M for E and A; returns whether the iteration converged. K is A^T A. */
 static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL size)
 {
     const int s = frame->f.s;
     const int64_t n = (int64_t)s * s;
-    REAL *M = frame->M, *R = frame->R, *H = frame->F;
+    REAL *M = frame->M, *R = frame->R, *B = frame->F;
     memcpy(R, frame->E, (size_t)n * sizeof(REAL));
     memset(M, 0, (size_t)n * sizeof(REAL));
     for (int round = 1; !(size <= tolerance); round++) {
@@ -178,13 +180,13 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
         frame->w->rounds++;
         for (int64_t i = 0; i < n; i++) {
             M[i] += R[i] / 2;
-            H[i] = M[i] / 2 - frame->A[i];
+            B[i] = M[i] - frame->A[i];
         }
-        for (int i = 0; i < s; i++)
-            H[(int64_t)i * (s + 1)] -= 1;
-        NAME(square_product)(&frame->f, M, H, frame->Y);
+        NAME(square_gram)(&frame->f, B, frame->Y);
+        for (int64_t i = 0; i < n; i++)
+            R[i] = frame->E[i] + ((frame->Y[i] - frame->K[i]) - 2 * M[i]);
         const REAL before = size;
-        size = NAME(close)(frame->E, 1, frame->Y, s, R);
+        size = NAME(largest)(R, n);
         const int near = size <= NEARLY;
         if (round < TRIALS ? !(near || size <= PROGRESS * before) : !near)
             return 0;
@@ -340,37 +342,44 @@ static int NAME(polar)(struct NAME(frame) *frame, REAL a)
     return 1;
 }
 
-/* E and A for a drift of time a; returns the largest entry of E. */
+/* E, A and K for a drift of time a; returns the largest entry of E. */
 static REAL NAME(aim)(struct NAME(frame) *frame, REAL a)
 {
     const int s = frame->f.s;
     const int64_t n = (int64_t)s * s;
     NAME(settle)(frame, NORMAL / a);
-    if (NAME(is_square)(frame)) { /* E = A^T A */
+    if (NAME(is_square)(frame)) { /* S^T S = X^T X */
         NAME(gram)(&frame->f, frame->A, frame->E);
-    } else {
         for (int64_t i = 0; i < n; i++)
-            frame->R[i] = frame->A[i] - frame->Z[i] / 2;
-        NAME(square_product)(&frame->f, frame->R, frame->Z, frame->Y);
-        NAME(close)(frame->F, 1, frame->Y, s, frame->E);
+            frame->E[i] *= a * a;
+        frame->K = frame->E;
+    } else {
+        NAME(square_gram)(&frame->f, frame->S, frame->Y);
+        NAME(square_gram)(&frame->f, frame->A, frame->R);
+        frame->K = frame->S;
+        for (int64_t i = 0; i < n; i++) {
+            frame->K[i] = a * a * frame->R[i];
+            frame->E[i] = a * a * (frame->F[i] + (frame->R[i] - frame->Y[i]));
+        }
     }
-    for (int64_t i = 0; i < n; i++) {
-        frame->E[i] *= a * a;
+    for (int64_t i = 0; i < n; i++)
         frame->A[i] *= a;
-    }
     return NAME(largest)(frame->E, n);
 }
 
-/* The same for Euler's step, which is not projected first: E = S + S^T + X^T X, and B = I + S. */
+/* The same for Euler's step, which is not projected first: E = S + S^T + X^T X, and A is S. */
 static REAL NAME(aim_of_euler)(struct NAME(frame) *frame)
 {
     const int s = frame->f.s;
     NAME(measure_frame)(frame);
     if (NAME(is_square)(frame))
         NAME(gram)(&frame->f, frame->x, frame->F);
+    const REAL size = NAME(close)(frame->F, 1, frame->S, s, frame->E);
     memcpy(frame->A, frame->S, (size_t)s * (size_t)s * sizeof(REAL));
     memset(frame->Z, 0, (size_t)s * (size_t)s * sizeof(REAL));
-    return NAME(close)(frame->F, 1, frame->S, s, frame->E);
+    frame->K = frame->S;
+    NAME(square_gram)(&frame->f, frame->A, frame->K);
+    return size;
 }
 
 /* The error that the multipliers of a drift may have: that of a momentum is measured by the length of the step, of which

@@ -84,6 +84,16 @@ static inline void NAME(gram)(const struct NAME(shape) *f, const REAL *x, REAL *
     NAME(mirror)(out, f->s);
 }
 
+/* C <- B^T B of side s */
+static inline void NAME(square_gram)(const struct NAME(shape) *f, const REAL *b, REAL *c)
+{
+    const int64_t s = f->s;
+    struct NAME(product) product = {.a = {b, 1, s}, .b = {b, s, 1}, .rows = s, .columns = s, .depth = s, .scale = 1,
+                                    .c = c, .c_down = s, .symmetric = 1};
+    NAME(multiply)(&product, f->hands);
+    NAME(mirror)(c, f->s);
+}
+
 /* C <- A B of side s, for symmetric A and B that commute: half of C is the other half mirrored. */
 static inline void NAME(even_product)(const struct NAME(shape) *f, const REAL *a, const REAL *b, REAL *c)
 {
