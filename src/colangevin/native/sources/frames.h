@@ -40,7 +40,7 @@ struct NAME(frame) {
     REAL *x_room, *q_room, *spare; /* as large as the matrix */
     REAL *line;                    /* two of its shorter sides */
     REAL *S, *F, *Z, *A, *E, *M, *R, *Y;
-    REAL *K;                       /* in the room of another */
+    REAL *K;                       /* A^T A, in the room of S or E */
     REAL *q_out, *p_out; /* where the next drift leads */
 };
 
@@ -223,7 +223,7 @@ static int NAME(series)(struct NAME(frame) *frame, REAL tolerance)
         if (++pairs > SERIES)
             return 0;
     if (pairs > 0)
-        NAME(even_product)(&frame->f, E, E, E2);
+        NAME(commuting_product)(&frame->f, E, E, E2);
     if (pairs == 1 && (double)c[3] * norm * norm * norm <= (double)tolerance) {
         frame->w->rounds++;
         for (int64_t i = 0; i < n; i++)
@@ -233,7 +233,7 @@ static int NAME(series)(struct NAME(frame) *frame, REAL tolerance)
     for (int k = pairs; k >= 0; k--) {
         frame->w->rounds++;
         if (k < pairs)
-            NAME(even_product)(&frame->f, E2, sum, product);
+            NAME(commuting_product)(&frame->f, E2, sum, product);
         for (int64_t i = 0; i < n; i++)
             sum[i] = c[2 * k + 1] * E[i] + (k < pairs ? product[i] : 0);
         for (int i = 0; k && i < s; i++)
@@ -374,7 +374,7 @@ static REAL NAME(aim_of_euler)(struct NAME(frame) *frame)
     NAME(measure_frame)(frame);
     if (NAME(is_square)(frame))
         NAME(gram)(&frame->f, frame->x, frame->F);
-    const REAL size = NAME(close)(frame->F, 1, frame->S, s, frame->E);
+    const REAL size = NAME(close)(frame->F, frame->S, s, frame->E);
     memcpy(frame->A, frame->S, (size_t)s * (size_t)s * sizeof(REAL));
     memset(frame->Z, 0, (size_t)s * (size_t)s * sizeof(REAL));
     frame->K = frame->S;

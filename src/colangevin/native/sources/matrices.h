@@ -84,24 +84,27 @@ static inline void NAME(gram)(const struct NAME(shape) *f, const REAL *x, REAL *
     NAME(mirror)(out, f->s);
 }
 
-/* C <- B^T B of side s */
-static inline void NAME(square_gram)(const struct NAME(shape) *f, const REAL *b, REAL *c)
+/* C <- A^T B of side s, where that is symmetric: half of C is the other half mirrored. */
+static inline void NAME(even_product)(
+    const struct NAME(shape) *f, struct NAME(operand) turned_a, const REAL *b, REAL *c)
 {
     const int64_t s = f->s;
-    struct NAME(product) product = {.a = {b, 1, s}, .b = {b, s, 1}, .rows = s, .columns = s, .depth = s, .scale = 1,
-                                    .c = c, .c_down = s, .symmetric = 1};
+    struct NAME(product) product = {.a = turned_a, .b = {b, s, 1}, .rows = s, .columns = s, .depth = s, .scale = 1, .c = c,
+                                    .c_down = s, .symmetric = 1};
     NAME(multiply)(&product, f->hands);
     NAME(mirror)(c, f->s);
 }
 
-/* C <- A B of side s, for symmetric A and B that commute: half of C is the other half mirrored. */
-static inline void NAME(even_product)(const struct NAME(shape) *f, const REAL *a, const REAL *b, REAL *c)
+/* C <- B^T B of side s */
+static inline void NAME(square_gram)(const struct NAME(shape) *f, const REAL *b, REAL *c)
 {
-    const int64_t s = f->s;
-    struct NAME(product) product = {.a = {a, s, 1}, .b = {b, s, 1}, .rows = s, .columns = s, .depth = s, .scale = 1,
-                                    .c = c, .c_down = s, .symmetric = 1};
-    NAME(multiply)(&product, f->hands);
-    NAME(mirror)(c, f->s);
+    NAME(even_product)(f, (struct NAME(operand)){b, 1, f->s}, b, c);
+}
+
+/* C <- A B of side s, for symmetric A and B that commute. */
+static inline void NAME(commuting_product)(const struct NAME(shape) *f, const REAL *a, const REAL *b, REAL *c)
+{
+    NAME(even_product)(f, (struct NAME(operand)){a, f->s, 1}, b, c);
 }
 
 /* Y <- keep Y + scale X N for a symmetric N */
@@ -152,12 +155,12 @@ static inline void NAME(split)(const REAL *RESTRICT matrix, int s, REAL scale, R
     });
 }
 
-/* out <- scale E + Y + Y^T for a symmetric E; returns the largest absolute entry, NaN if there is one. */
-static inline REAL NAME(close)(const REAL *RESTRICT e, REAL scale, const REAL *RESTRICT y, int s, REAL *RESTRICT out)
+/* out <- E + Y + Y^T for a symmetric E; returns the largest absolute entry, NaN if there is one. */
+static inline REAL NAME(close)(const REAL *RESTRICT e, const REAL *RESTRICT y, int s, REAL *RESTRICT out)
 {
     BITS largest = 0;
     WITH_MIRRORED(s, y, {
-        const REAL sum = scale * e[at] + (y[at] + mirrored);
+        const REAL sum = e[at] + (y[at] + mirrored);
         const BITS size = NAME(size_bits)(sum);
         out[at] = sum;
         largest = size > largest ? size : largest;
