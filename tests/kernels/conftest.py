@@ -58,7 +58,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def patched_once(patch: Callable[[FunctionType], Any]) -> Callable[[FunctionType], Any]:
-    """Triton's interpreter replaces its language at every call of a device function, which is a third of its
+    """Triton's interpreter replaces its language at every call of a device function, which is half of its
     time; once for a launch is enough.
 
     Args:

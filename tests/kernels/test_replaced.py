@@ -79,13 +79,11 @@ def test_a_parameter_that_was_cast_goes_on_as_on_the_plain_path(monkeypatch, dev
     torch.testing.assert_close(fused, run(), rtol=0, atol=2e-5 if dtype == torch.float64 else 1.6e-2)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("size", [1.0, 1e4])
 @pytest.mark.parametrize("shape", [(64, 32), (32, 64), (32, 32), (1, 1)], ids=str)
 @pytest.mark.parametrize("splitting", ["OBA", "BAOAB"])
 def test_gradients_along_the_normal_stay_on_the_manifold(device, size, shape, splitting):
-    # the interpreter's tiles have a quarter of the side, so that half a matrix still has several
-    sides = shape if device.type == "cuda" else tuple((side + 1) // 2 for side in shape)
-    weight = nn.Parameter(placed(cl.Orthogonal(), *sides).to(device))
+    weight = nn.Parameter(placed(cl.Orthogonal(), *shape).to(device))
     groups = [{"params": [weight], "constraint": cl.Orthogonal()}]
     optimizer = cl.CoLud(groups, 0.3, friction=1.0, splitting=splitting)
     for _ in range(3):
