@@ -36,17 +36,41 @@ struct NAME(product) {
     int64_t block_rows, block_columns;
 };
 
+/* Copy less than a vector, in pieces whose sizes the compiler knows. */
+static inline __attribute__((always_inline)) void NAME(copy_part)(const REAL *from, int count, REAL *to)
+{
+#pragma GCC unroll 4
+    for (int piece = NAME(VECTOR) / 2; piece > 0; piece /= 2)
+        if (count & piece) {
+            memcpy(to, from, sizeof(REAL) * (size_t)piece);
+            from += piece;
+            to += piece;
+        }
+}
+
+/* A strip of B: its first rows lie so far apart in memory, the rest behind one another. */
+struct NAME(strip) {
+    const REAL *at, *rest;
+    int64_t down, first;
+};
+
 /* A tile of C from some rows of A and a strip of B, which may be so many vectors wide, the last with so many columns. */
 static inline __attribute__((always_inline)) void NAME(tile)(
-    const int rows, const int vectors, const int packed, int64_t depth, const REAL *a, int64_t a_down, const REAL *b,
-    int64_t b_down, REAL scale, REAL keep, int last, REAL *c, int64_t c_down)
+    const int rows, const int vectors, const int packed, int64_t depth, const REAL *a, int64_t a_down,
+    const struct NAME(strip) *b, REAL scale, REAL keep, int last, REAL *c, int64_t c_down)
 {
     NAME(vector) sum[TILE_ROWS][TILE_VECTORS] = {0};
-    for (int64_t k = 0; k < depth; k++) {
+    const REAL *row = b->at;
+    int64_t down = b->down;
+    for (int64_t k = 0; k < depth; k++, row += down) {
         NAME(vector) of_b[TILE_VECTORS];
+        if (k == b->first) {
+            row = b->rest;
+            down = vectors * NAME(VECTOR);
+        }
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            memcpy(&of_b[v], b + k * b_down + v * NAME(VECTOR), sizeof of_b[v]);
+            memcpy(&of_b[v], row + v * NAME(VECTOR), sizeof of_b[v]);
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             const REAL of_a = packed ? a[k * rows + i] : a[i * a_down + k];
@@ -60,9 +84,8 @@ static inline __attribute__((always_inline)) void NAME(tile)(
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             REAL *to = c + i * c_down + v * NAME(VECTOR);
-            const size_t bytes = sizeof(REAL) * (size_t)(v < vectors - 1 ? NAME(VECTOR) : last);
             NAME(vector) out = scale * sum[i][v], before = {0};
-            if (bytes == sizeof out) { /* most are whole, and whole ones need no call */
+            if (v < vectors - 1 || last == NAME(VECTOR)) {
                 if (keep != 0) {
                     memcpy(&before, to, sizeof before);
                     out += keep * before;
@@ -70,16 +93,16 @@ static inline __attribute__((always_inline)) void NAME(tile)(
                 memcpy(to, &out, sizeof out);
             } else {
                 if (keep != 0) {
-                    memcpy(&before, to, bytes);
+                    NAME(copy_part)(to, last, (REAL *)&before);
                     out += keep * before;
                 }
-                memcpy(to, &out, bytes);
+                NAME(copy_part)((const REAL *)&out, last, to);
             }
         }
 }
 
 #define TILE_OF(count, width)                                                                                \
-    NAME(tile)(count, width, packed, depth, a, a_down, b, b_down, scale, keep, last, c, c_down)
+    NAME(tile)(count, width, packed, depth, a, a_down, b, scale, keep, last, c, c_down)
 #define TILE_AS_WIDE(count)                                                                                  \
     do {                                                                                                     \
         if (vectors == 1)                                                                                    \
@@ -92,8 +115,8 @@ static inline __attribute__((always_inline)) void NAME(tile)(
 
 /* The same for numbers of rows and vectors that the compiler does not know. */
 static inline __attribute__((always_inline)) void NAME(tile_of)(
-    int64_t rows, int64_t vectors, const int packed, int64_t depth, const REAL *a, int64_t a_down, const REAL *b,
-    int64_t b_down, REAL scale, REAL keep, int last, REAL *c, int64_t c_down)
+    int64_t rows, int64_t vectors, const int packed, int64_t depth, const REAL *a, int64_t a_down,
+    const struct NAME(strip) *b, REAL scale, REAL keep, int last, REAL *c, int64_t c_down)
 {
     if (rows == TILE_ROWS)
         TILE_AS_WIDE(TILE_ROWS);
@@ -107,17 +130,17 @@ static inline __attribute__((always_inline)) void NAME(tile_of)(
 
 /* Its two kinds apart: rows of A as they lie in memory, or packed. */
 static __attribute__((noinline)) void NAME(tile_of_rows)(
-    int64_t rows, int64_t vectors, int64_t depth, const REAL *a, int64_t a_down, const REAL *b, int64_t b_down,
-    REAL scale, REAL keep, int last, REAL *c, int64_t c_down)
+    int64_t rows, int64_t vectors, int64_t depth, const REAL *a, int64_t a_down, const struct NAME(strip) *b, REAL scale,
+    REAL keep, int last, REAL *c, int64_t c_down)
 {
-    NAME(tile_of)(rows, vectors, 0, depth, a, a_down, b, b_down, scale, keep, last, c, c_down);
+    NAME(tile_of)(rows, vectors, 0, depth, a, a_down, b, scale, keep, last, c, c_down);
 }
 
 static __attribute__((noinline)) void NAME(tile_of_packed)(
-    int64_t rows, int64_t vectors, int64_t depth, const REAL *a, const REAL *b, int64_t b_down, REAL scale, REAL keep,
+    int64_t rows, int64_t vectors, int64_t depth, const REAL *a, const struct NAME(strip) *b, REAL scale, REAL keep,
     int last, REAL *c, int64_t c_down)
 {
-    NAME(tile_of)(rows, vectors, 1, depth, a, 0, b, b_down, scale, keep, last, c, c_down);
+    NAME(tile_of)(rows, vectors, 1, depth, a, 0, b, scale, keep, last, c, c_down);
 }
 
 #undef TILE_OF
@@ -184,6 +207,15 @@ static inline void NAME(pack_strips)(
     }
 }
 
+/* Of so many rows of B from row k on, how many can be read as a strip from a column on without leaving B. */
+static inline int64_t NAME(rows_to_read)(const struct NAME(product) *p, int64_t k, int64_t depth, int64_t column)
+{
+    const int64_t end = (p->depth - 1) * p->b.down + p->columns; /* of B */
+    const int64_t width = NAME(vectors_from)(column, p->columns) * NAME(VECTOR);
+    const int64_t rows = (end - column - width) / p->b.down + 1 - k; /* end - column - width >= 0, or there are none */
+    return end < column + width || rows < 0 ? 0 : most_of(rows, depth);
+}
+
 /* One block of C. */
 static void NAME(multiply_block)(void *data, int64_t unit, void *room)
 {
@@ -195,14 +227,17 @@ static void NAME(multiply_block)(void *data, int64_t unit, void *room)
     const int64_t last_row = p->symmetric ? most_of(p->rows, left + columns) : p->rows;
     const int64_t bottom = most_of(top + p->block_rows, last_row);
     const int packed = p->a.along != 1;
-    /* strips that are read where they lie, which the last one is not: it may be wider than its columns */
-    const int64_t in_place = NAME(in_place)(p) ? columns / NAME(STRIP) * NAME(STRIP) : 0;
+    const int near = NAME(in_place)(p);
     REAL of_a[TILE_ROWS * DEPTH];
     for (int64_t k = 0; k < p->depth; k += DEPTH) {
         const int64_t depth = most_of(DEPTH, p->depth - k);
         const REAL keep = k ? 1 : p->keep;
         const REAL *b = p->b.at + k * p->b.down + left * p->b.along;
-        NAME(pack_strips)(b, p->b.down, p->b.along, depth, in_place, columns, room);
+        /* columns of strips that are read where they lie, and how many rows of the last one, which may be wider than its
+         * columns: then what follows in memory is read too, if there is so much */
+        const int64_t whole = near ? columns / NAME(STRIP) * NAME(STRIP) : 0;
+        const int64_t first = near ? NAME(rows_to_read)(p, k, depth, left + whole) : 0;
+        NAME(pack_strips)(b + first * p->b.down, p->b.down, p->b.along, depth - first, whole, columns, room);
         for (int64_t i = top, rows; i < bottom; i += rows) {
             rows = bottom - i;
             rows = rows >= TILE_ROWS ? TILE_ROWS : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
@@ -216,22 +251,21 @@ static void NAME(multiply_block)(void *data, int64_t unit, void *room)
                         of_a[m * rows + n] = a[m * p->a.along + n];
             /* of a symmetric C, tiles that are read where they lie begin at the diagonal */
             const int64_t before = p->symmetric && i > left ? (i - left) / NAME(VECTOR) * NAME(VECTOR) : 0;
-            for (int64_t j = most_of(before, in_place), vectors; j < columns; j += vectors * NAME(VECTOR)) {
-                vectors = NAME(vectors_from)(j, j < in_place ? in_place : columns);
+            for (int64_t j = most_of(before, whole), vectors; j < columns; j += vectors * NAME(VECTOR)) {
+                vectors = NAME(vectors_from)(j, j < whole ? whole : columns);
                 const int64_t end = left + j + vectors * NAME(VECTOR);
                 const int64_t missing = end - left > columns ? end - left - columns : 0;
-                const REAL *strip = j < in_place ? b + j : (REAL *)room + j * depth;
-                const int64_t b_down = j < in_place ? p->b.down : vectors * NAME(VECTOR);
+                const struct NAME(strip) strip = {
+                    b + j, (REAL *)room + j * (depth - first), p->b.down, j < whole ? depth : first};
                 REAL *c = p->c + i * p->c_down + left + j;
                 if (p->symmetric && end <= i)
                     continue;
                 if (packed)
                     NAME(tile_of_packed)
-                    (rows, vectors, depth, of_a, strip, b_down, p->scale, keep, (int)(NAME(VECTOR) - missing), c, p->c_down);
+                    (rows, vectors, depth, of_a, &strip, p->scale, keep, (int)(NAME(VECTOR) - missing), c, p->c_down);
                 else
                     NAME(tile_of_rows)
-                    (rows, vectors, depth, a, p->a.down, strip, b_down, p->scale, keep, (int)(NAME(VECTOR) - missing),
-                     c, p->c_down);
+                    (rows, vectors, depth, a, p->a.down, &strip, p->scale, keep, (int)(NAME(VECTOR) - missing), c, p->c_down);
             }
         }
     }
