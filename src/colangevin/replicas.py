@@ -1,6 +1,7 @@
 """`Replicas`: copies of a model that train together as one batched module, for many runs at once."""
 
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from colangevin.optim.groups import Groups
 from colangevin.optim.param_groups import Rules, begin, choose, units_of
 from colangevin.optim.seeds import drawn_seed
 from colangevin.optim.stacked_module import StackedModule
+from colangevin.stacked_layers import layers_in_a_row, through
 
 __all__ = ["Replicas"]
 
@@ -125,6 +127,10 @@ class Replicas(StackedModule):
                     f"input of shape {tuple(x.shape)} with per_replica=True: dimension 0 must be "
                     f"{self._n}, one batch for each replica. Leave per_replica out for a shared batch."
                 )
+        layers = layers_in_a_row(self._model)
+        if layers is not None and len(inputs) == 1:
+            x = inputs[0] if per_replica else inputs[0].expand(self._n, *inputs[0].shape)
+            return functools.reduce(lambda x, layer: through(layer, x), layers, x)
         parameters, buffers = dict(self.named_parameters()), dict(self.named_buffers())
         run = vmap(self._one, in_dims=(0, 0, 0 if per_replica else None), randomness="different")
         try:
