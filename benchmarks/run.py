@@ -36,6 +36,7 @@ _TORCH = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ADAMW_FOREACH)
 _ELEMENTWISE = (*_TORCH, *ours.ELEMENTWISE, RANDN)
 # on CUDA noise is made inside a step, and its kernel has no form without one
 _ELEMENTWISE_CPU = (*_ELEMENTWISE, NORMALS)
+_ADAM_CPU = tuple(each for each in ADAM if each.method != "Adam, norms of weights kept")
 _LAYER = (SGD_FUSED, SGD_FOREACH, *PLANES_AND_SQUARES)
 _STIEFEL = (GEOOPT_EUCLIDEAN, GEOOPT_CANONICAL, POGO)
 _ORTHOGONAL = (SGD_FUSED, SGD_FOREACH, ADAMW_FUSED, ours.ORTHOGONAL, MUON, *_STIEFEL)
@@ -58,10 +59,10 @@ def _cpu_sections(seconds: float) -> list[Section]:
     peers = (SGD_FOREACH, ours.ORTHOGONAL, MUON, GEOOPT_EUCLIDEAN, POGO)
     small = (SGD_FOREACH, ours.ORTHOGONAL, GEOOPT_EUCLIDEAN, POGO)
     return [
-        Section(workloads.PERCEPTRON, _ELEMENTWISE_CPU, short, 1),
+        Section(workloads.PERCEPTRON, (*_ELEMENTWISE_CPU, *_ADAM_CPU), short, 1),
         Section(workloads.SQUARES, (SGD_FUSED, SGD_FOREACH, *ours.SPHERES), short, 1),
         Section(workloads.LAYER, _LAYER, short, 1),
-        Section(workloads.MLP, _ELEMENTWISE_CPU, short, 1),
+        Section(workloads.MLP, (*_ELEMENTWISE_CPU, *_ADAM_CPU), short, 1),
         Section(workloads.TEN, _ELEMENTWISE_CPU, Budget(0.0, seconds, 2000), 1),
         Section(
             workloads.GENERAL_SQUARE,

@@ -73,6 +73,10 @@ def programs(noisy: bool) -> dict[str, tables.Program]:
             program.number[k] = {"A": 0.1, "B": 0.2, "O": 0.9, "E": 0.05}[letter]
             program.scale[k] = 0.3
         found[word or "overdamped"] = program
+    if not noisy:
+        found["Adam"] = tables.Program(adam=1, completes=1)
+        # in the order of adam_number in job.h: rate, decay, both betas, eps
+        found["Adam"].number[:5] = [0.05, 0.01, 0.8, 0.9, 1e-8]
     return found
 
 
@@ -80,7 +84,8 @@ def weights(program: tables.Program, step: Tensor, tail: int) -> list[Weight]:
     """Weights of every form, size and dtype, each with its options."""
     shapes = [(form, 1, n, False) for form in (LINE, CIRCLE, SQUARE) for n in ELEMENTS]
     shapes += [(SPHERE, *shape, slack) for shape in ROWS for slack in (False, True)]
-    shapes += [(form, *shape, False) for form in (SIMPLEX, LEVEL) for shape in ROWS]
+    by_rows = (SIMPLEX,) if program.adam else (SIMPLEX, LEVEL)
+    shapes += [(form, *shape, False) for form in by_rows for shape in ROWS]
     generator = torch.Generator().manual_seed(1)
     return [
         _weight(index, *shape, dtypes, program, step, tail, generator)
@@ -124,7 +129,7 @@ def _weight(
         entries=entries,
         stride=entries + slack,
         radius=1.0 if form == SIMPLEX else RADIUS,
-        decay=0.01 * (index % 2),
+        decay=0.0 if program.adam else 0.01 * (index % 2),
         bound=float("inf"),
         seed=5,
         word=index,
@@ -153,7 +158,9 @@ def _weight(
         "weight": values.to(weight_dtype),
         "gradient": torch.randn(values.shape, generator=generator).to(gradient_dtype),
     }
-    if program.letters:
+    if program.adam:
+        contents["second"] = torch.rand(state.shape, generator=generator).to(state_dtype)
+    if program.letters or program.adam:
         contents["momentum"] = 0.1 * torch.randn(state.shape, generator=generator).to(state_dtype)
     hidden = form in (CIRCLE, SQUARE, SIMPLEX) or slack
     if hidden or (form in (SPHERE, LEVEL) and weight_dtype != state_dtype):
@@ -215,7 +222,7 @@ def run(library: Library, program: tables.Program, threads: int, tail: int = 9) 
         f"{member.name} {name}": buffer.values.clone()
         for member in members
         for name, buffer in member.buffers.items()
-        if name in ("weight", "momentum", "position")
+        if name in ("weight", "momentum", "position", "second")
     }
     assert all(values.isfinite().all() for values in found.values())
     bounded = [member for member in members if member.row.form != LINE]

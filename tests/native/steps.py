@@ -48,12 +48,13 @@ def count_calls(native: Library) -> Counter[str]:
     return calls
 
 
-def optimizers(groups: list[dict[str, object]]) -> Iterator[cl.CoLod | cl.CoLud]:
-    """Every kind of step: without and with momentum, without and with noise."""
+def optimizers(groups: list[dict[str, object]]) -> Iterator[cl.CoLod | cl.CoLud | cl.ConstrainedAdam]:
+    """Every kind of step: without and with momentum, without and with noise, and Adam's."""
     yield cl.CoLod(groups, 0.01, weight_decay=0.1)
     yield cl.CoLod(groups, 0.01, temperature=0.01, seed=1)
     yield cl.CoLud(groups, 0.1, friction=1.0, maximize=True)
     yield cl.CoLud(groups, 0.1, friction=1.0, temperature=0.01, splitting="BAOAB", seed=2)
+    yield cl.ConstrainedAdam(groups, 0.01, weight_decay=0.1)
 
 
 def holds(constraint: cl.Constraint, shape: tuple[int, int]) -> bool:

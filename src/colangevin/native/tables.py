@@ -42,6 +42,7 @@ class Program(Structure):
 
     _fields_: ClassVar = [
         ("letters", c_int32),
+        ("adam", c_int32),
         ("noisy", c_int32),
         ("segment", c_int32),
         ("completes", c_int32),
@@ -61,7 +62,8 @@ class Weight(Structure):
     """One copy of a parameter."""
 
     _fields_: ClassVar = [
-        *((name, c_void_p) for name in ("weight", "gradient", "momentum", "position", "step", "radii")),
+        *((name, c_void_p) for name in ("weight", "gradient", "momentum", "position", "second")),
+        *((name, c_void_p) for name in ("step", "radii")),
         ("program", POINTER(Program)),
         *((name, c_int64) for name in ("elements", "rows", "entries", "stride")),
         *((name, c_double) for name in ("radius", "decay", "bound")),

@@ -12,14 +12,18 @@ enum type { FLOAT32, FLOAT64, BFLOAT16, FLOAT16 };
 /* which manifold a weight lies on */
 enum form { LINE, CIRCLE, SQUARE, SPHERE, SIMPLEX, LEVEL, FRAME };
 
-/* One segment of a step: its letters with their numbers, or the overdamped step. */
+/* places of the numbers of Adam's step */
+enum adam_number { RATE, DECAY, FIRST_BETA, SECOND_BETA, EPS };
+
+/* One segment of a step: its letters with their numbers, the overdamped step, or Adam's. */
 struct program {
-    int32_t letters;            /* how many; 0 for the overdamped step */
+    int32_t letters;            /* how many; 0 for the overdamped step and for Adam's */
+    int32_t adam;               /* whether it is Adam's */
     int32_t noisy;
     int32_t segment;            /* of the step: a word of the noise */
     int32_t completes;          /* whether a step ends with this segment */
     char letter[MOST_LETTERS];  /* 'A', 'B' or 'O' */
-    double number[MOST_LETTERS]; /* a, b or the decay c; h of the overdamped step */
+    double number[MOST_LETTERS]; /* a, b or the decay c; h of the overdamped step; Adam's numbers */
     double scale[MOST_LETTERS];  /* d of an O; sigma of the overdamped step */
 };
 
@@ -36,6 +40,7 @@ struct weight {
     const void *gradient;
     void *momentum;             /* of the state's type, as position; NULL without one */
     void *position;             /* NULL where the weight itself is the position */
+    void *second;               /* Adam's average of squares, as position; NULL without one */
     int64_t *step;              /* the step count, which all copies share */
     const void *radii;          /* of the state's type, one an element or a row; NULL for one radius */
     const struct program *program;
@@ -44,7 +49,7 @@ struct weight {
     int64_t entries;            /* of the former also the distance of two rows of the state */
     int64_t stride;
     double radius;              /* of a level: the mean of its rows; of a matrix: its singular values */
-    double decay;               /* weight decay */
+    double decay;               /* weight decay that is a part of the gradient */
     double bound;               /* on the norm of the gradient: a larger one is looked at by the host */
     uint64_t seed;
     uint64_t word;              /* of the noise: the parameter's, and the number of the copy */

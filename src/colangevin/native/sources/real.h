@@ -34,6 +34,7 @@
 #include "elementwise.h"
 #include "packs.h"
 #include "spheres.h"
+#include "adam.h"
 #include "levels.h"
 #include "forms.h"
 #include "turning.h"

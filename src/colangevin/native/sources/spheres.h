@@ -190,6 +190,15 @@ static inline void NAME(write_squares)(const struct weight *w, int64_t number, c
     }
 }
 
+/* Write the weights of a row that is where q says, unless that is in the weight itself. */
+static inline void NAME(write_row)(const struct weight *w, int64_t number, const REAL *q)
+{
+    if (w->form == SIMPLEX)
+        NAME(write_squares)(w, number, q);
+    else if (w->position)
+        NAME(write)(w->weight, w->weight_type, number * w->entries, (int)w->entries, q);
+}
+
 /* Move the rows from first to last; room is for one. */
 static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last, REAL *room)
 {
@@ -222,9 +231,7 @@ static void NAME(move_rows)(const struct weight *w, int64_t first, int64_t last,
         if (row.faded != 1)
             for (int64_t i = 0; i < n; i++)
                 p[i] *= row.faded;
-        if (moved && w->form == SIMPLEX)
-            NAME(write_squares)(w, number, q);
-        else if (moved && w->position)
-            NAME(write)(w->weight, w->weight_type, number * w->entries, (int)w->entries, q);
+        if (moved)
+            NAME(write_row)(w, number, q);
     }
 }

@@ -3,14 +3,30 @@
 import torch
 from torch import Tensor
 
-from colangevin.constraints.forms import BlocksForm, ElementwiseForm, Form, OrthogonalForm, SphereForm
-from colangevin.dynamics import Dynamics, Langevin, Overdamped
+from colangevin.constraints.forms import (
+    BlocksForm,
+    ElementwiseForm,
+    Form,
+    OrthogonalForm,
+    SimplexForm,
+    SphereForm,
+    SquareForm,
+)
+from colangevin.dynamics import Adam, Dynamics, Langevin, Muon, Underdamped
 from colangevin.native.library import library
 from colangevin.native.tables import MOST_LETTERS, TYPES
 from colangevin.step.entry import Entry
 from colangevin.step.native.radii import one_a_copy
 
-__all__ = ["native"]
+__all__ = ["native", "natively"]
+
+_STATE = (torch.float32, torch.float64)
+_BY_ADAM = (ElementwiseForm, SphereForm, SimplexForm, SquareForm)
+
+
+def natively(entry: Entry, dynamics: Dynamics) -> Dynamics:
+    """The step that the library would take: Adam's of a vector among Muon's matrices."""
+    return dynamics.adam if isinstance(dynamics, Muon) and len(entry.manifold.shape) < 2 else dynamics
 
 
 def native(entry: Entry, dynamics: Dynamics) -> bool:
@@ -23,12 +39,15 @@ def native(entry: Entry, dynamics: Dynamics) -> bool:
     Returns:
         Whether it does; else the parameter takes the plain path.
     """
-    weight, grad = entry.parameter, entry.grad
-    if entry.form is None or weight.device.type != "cpu" or not isinstance(dynamics, Langevin):
+    weight, grad, dynamics = entry.parameter, entry.grad, natively(entry, dynamics)
+    if entry.form is None or weight.device.type != "cpu":
+        return False
+    by_adam = isinstance(dynamics, Adam) and isinstance(entry.form, _BY_ADAM) and entry.dtype in _STATE
+    if not (by_adam or isinstance(dynamics, Langevin)):
         return False
     if weight.dtype not in TYPES or grad.dtype not in TYPES or grad.device != weight.device or grad.is_neg():
         return False
-    if not isinstance(dynamics, Overdamped) and max(map(len, dynamics.splitting.segments)) > MOST_LETTERS:
+    if isinstance(dynamics, Underdamped) and max(map(len, dynamics.splitting.segments)) > MOST_LETTERS:
         return False
     in_order = _in_order(weight, grad) or _in_one_order(entry, dynamics)
     return in_order and _moves(entry.form, entry)

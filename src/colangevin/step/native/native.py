@@ -14,6 +14,7 @@ from colangevin.native.tables import Finding, Job, Program, Weight
 from colangevin.step.entry import Entry
 from colangevin.step.gradients import largest_norm
 from colangevin.step.mover import Mover
+from colangevin.step.native.eligible import natively
 from colangevin.step.native.left_out import move_plainly
 from colangevin.step.native.programs import programs
 from colangevin.step.native.rows import Rows
@@ -22,7 +23,7 @@ __all__ = ["Native"]
 
 _SMALL = 1 << 15  # elements that move alone, up to which a second thread costs more than it does
 
-_KEPT = ("momentum", "position", "step")  # what a step keeps in the state
+_KEPT = ("momentum", "position", "second_moment", "step")  # what a step keeps in the state
 
 
 class Native(Mover):
@@ -136,7 +137,7 @@ class Native(Mover):
         made: dict[tuple[int, int], list[Program]] = {}
         for rows in self._rows:
             entry = rows.entry
-            mine = dynamics[entry.group_index]
+            mine = natively(entry, dynamics[entry.group_index])
             key = (id(mine), entry.copies)
             if key not in made:
                 made[key] = programs(mine, segment, entry.copies)

@@ -1,8 +1,10 @@
 """The letters of a segment with their numbers, as the native library reads them."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
-from colangevin.dynamics import Dynamics, Overdamped, Underdamped
+from colangevin.dynamics import Adam, Dynamics, Overdamped, Underdamped
 from colangevin.dynamics.rates import Scalar
 from colangevin.native.tables import Program
 
@@ -21,7 +23,11 @@ def programs(dynamics: Dynamics, segment: int, copies: int) -> list[Program]:
         As many programs as there are copies.
     """
     dynamics = dynamics.on_host
-    if isinstance(dynamics, Overdamped):
+    numbers: Sequence[tuple[Scalar, Scalar]]
+    if isinstance(dynamics, Adam):
+        values = (dynamics.lr, dynamics.weight_decay, *dynamics.betas, dynamics.eps)
+        letters, numbers = "", [(value, 0.0) for value in values]  # in the order of adam_number in job.h
+    elif isinstance(dynamics, Overdamped):
         letters, numbers = "", [dynamics.numbers]
     else:
         assert isinstance(dynamics, Underdamped)  # eligible.py lets no other through
@@ -29,9 +35,9 @@ def programs(dynamics: Dynamics, segment: int, copies: int) -> list[Program]:
         letters, numbers = "".join(move[0] for move in moves), [(move[1], move[2]) for move in moves]
     made = []
     for copy in range(copies if dynamics.varies else 1):
-        program = Program(
-            len(letters), dynamics.noisy, segment, segment == dynamics.segments - 1, letters.encode()
-        )
+        completes = segment == dynamics.segments - 1
+        adam = isinstance(dynamics, Adam)
+        program = Program(len(letters), adam, dynamics.noisy, segment, completes, letters.encode())
         for place, (number, scale) in enumerate(numbers):
             program.number[place], program.scale[place] = _of_copy(number, copy), _of_copy(scale, copy)
         made.append(program)

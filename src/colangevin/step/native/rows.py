@@ -32,7 +32,7 @@ from colangevin.native.tables import (
     Weight,
 )
 from colangevin.noise import Window
-from colangevin.step.entry import Entry
+from colangevin.step.entry import STATE, Entry
 from colangevin.step.native.radii import one_a_copy, radius_table
 
 __all__ = ["Rows"]
@@ -129,18 +129,20 @@ class Rows:
         """Take the addresses of the state, and the options of the group."""
         entry = self.entry
         state, group = entry.state, entry.group
-        for key in state.keys() & {"momentum", "position"}:
+        for key in state.keys() & set(STATE):
             entry.align(key)
-        momentum, position = state.get("momentum"), state.get("position")
+        momentum, position, second = map(state.get, ("momentum", "position", "second_moment"))
         for place, row in enumerate(self.table):
             copy, matrix = divmod(place, self._matrices)
             first = matrix * row.elements
             row.momentum = None if momentum is None else _address(momentum, copy, first, entry)
             row.position = None if position is None else _address(position, copy, first, entry)
+            row.second = None if second is None else _address(second, copy, first, entry)
             row.step = state.get("step", self.count).data_ptr()
             kept = momentum if position is None else position
             row.stride = kept.stride(-2) if kept is not None and row.slack else row.entries
-            row.decay = _of_copy(group["weight_decay"], copy)
+            # Adam's is among its numbers
+            row.decay = 0.0 if self._programs[0].adam else _of_copy(group["weight_decay"], copy)
             row.seed = (group["seed"] or 0) & _MASK
             row.maximize = bool(group["maximize"])
 
