@@ -64,9 +64,9 @@ def test_columns_are_inputs():
     assert torch.allclose(layer.weight.norm(dim=1), torch.full((4,), 0.7))
 
 
-def test_a_whole_weight_has_no_orientation():
+def test_a_whole_weight_is_turned_for_muon():
     (held, _) = cl.constrain(LAYERS["2d"](), {"weight": cl.Sphere(over="matrix")})
-    assert held["constraint"].transposed == 0
+    assert held["constraint"].transposed == 1
 
 
 def test_replicas_have_the_orientation_of_their_model():

@@ -46,6 +46,7 @@ class Blocks(Curvature):
         self.scale = scale
         self.transposed = transposed
         self.one = one
+        self.turns = one.turns
 
     @property
     def configuration_shape(self) -> tuple[int, ...]:
@@ -119,7 +120,9 @@ class Blocks(Curvature):
         return self.one.matrix_shape
 
     def steepest(self, q: Tensor, p: Tensor, orthogonalised: Callable[[Tensor], Tensor]) -> Tensor:
-        return self._of_copies(self.one.steepest(q.flatten(0, 1), p.flatten(0, 1), orthogonalised))
+        # a drift of W along c d is one of Q along d: both turn alike
+        d = self.one.steepest(q.flatten(0, 1), p.flatten(0, 1), orthogonalised)
+        return self._of_copies(self.scale * d)
 
     def virial(self, q: Tensor, force: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
         stacks = (each.flatten(0, 1) for each in (q, force, reference))

@@ -234,8 +234,12 @@ class Manifold(ABC):
             return self.white(q, orthogonalised(matrices).reshape(q.shape))
         # slack has no place in the matrix: the projection onto the tangent space moves it
         pull = functools.partial(self.covector, q)
-        weights: Tensor = torch.func.vjp(pull, torch.zeros_like(self.lower(q)))[1](p)[0].detach()
-        return pull(orthogonalised(weights.flatten(2)).view_as(weights))
+        weights = self.outputs_first(torch.func.vjp(pull, torch.zeros_like(self.lower(q)))[1](p)[0].detach())
+        return pull(self.outputs_first(orthogonalised(weights.flatten(2)).view_as(weights)))
+
+    def outputs_first(self, stack: Tensor) -> Tensor:
+        """A stack of weights with outputs along their dimension 0; doing it twice gives the same stack."""
+        return stack
 
     # ---- from weights and back -------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ class Simplices(Spheres):
     hidden = True
     bounded = True
     independent = "rows"
+    turns = False  # a root turns, but the weight is its square
+    steepest = Manifold.steepest
 
     @property
     def form(self) -> SimplexForm:  # type: ignore[override]

@@ -150,7 +150,7 @@ class Sphere(Constraint):
         return {"name": "Sphere", "radius": self.radius, "slack": self._slack, **chosen, **turned, **kept}
 
     def turned(self, groups: int, shape: Sequence[int]) -> "Sphere":
-        if self._transposed or self._over == "matrix":
+        if self._transposed:
             return self
         made = copy(self)
         made._transposed = groups

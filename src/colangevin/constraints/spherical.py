@@ -10,6 +10,7 @@ from torch import Tensor
 from colangevin.constraints.capabilities import EmbeddedCurvature
 from colangevin.constraints.constraint import Constraint
 from colangevin.constraints.forms import SphereForm
+from colangevin.constraints.orientation import turned
 from colangevin.constraints.radius import rounded_up
 from colangevin.constraints.rows import blocks, normalise, polar_form, tangent, tangent_alone
 from colangevin.constraints.slices import NOUNS
@@ -35,7 +36,7 @@ class Spheres(EmbeddedCurvature):
         self.slices = self.constraint.slices(shape)
         if self.slices.over != "rows" or self.slices.transposed:  # parts are cut along dimension 0
             self.independent = None
-        self.ordered = self.slices.in_order
+        self.ordered = self.slices.in_order and not self.slices.transposed
 
     @property
     def form(self) -> SphereForm:
@@ -110,6 +111,9 @@ class Spheres(EmbeddedCurvature):
         d = self.tangent(q, super().steepest(q, p, orthogonalised))
         mean = torch.linalg.vector_norm(d, dim=-1, keepdim=True).mean(1, keepdim=True)
         return self._r(q) * torch.where(mean > 0, d / mean, d)
+
+    def outputs_first(self, stack: Tensor) -> Tensor:
+        return turned(stack, self.slices.transposed)
 
     def curvature(self, q: Tensor) -> Tensor:
         return (1 - q.shape[-1]) * q / self._r(q) ** 2

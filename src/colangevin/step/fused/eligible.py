@@ -166,7 +166,7 @@ def _with_muon(entry: Entry, dynamics: Muon) -> Family | str:
     kind = dynamics.kind, entry.dtype, *_common(entry)
     if isinstance(form, ElementwiseForm) and form.radius is None:
         return ("muon", ElementwiseForm, entry.shape, *kind)
-    if isinstance(form, SphereForm) and not form.slack:
+    if isinstance(form, SphereForm) and not form.slack and not form.slices.transposed:
         return ("muon", entry.configuration_shape, entry.shape, *kind)
     if isinstance(form, OrthogonalForm):
         return ("muon on frames", *kind)
