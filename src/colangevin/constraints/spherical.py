@@ -184,7 +184,9 @@ class Balls(Spheres):
     def lift(self, weight: Tensor, near: Tensor | None = None) -> Tensor:
         rows = self.slices.of(weight)
         norm = self._norms(weight).unsqueeze(-1)
-        xi = self._r(rows) * ((1 - norm).clamp_min(0) * (1 + norm)).sqrt().to(rows.dtype)
+        # of a row at the bound xi is lost in rounding; at 0 it would stay there, and the row at the bound
+        least = torch.finfo(rows.dtype).eps
+        xi = self._r(rows) * ((1 - norm).clamp_min(0) * (1 + norm)).clamp_min(least).sqrt().to(rows.dtype)
         if near is not None:
             xi = torch.copysign(xi, near[..., -1:])
         q = torch.cat((rows, xi), dim=-1)
