@@ -25,7 +25,7 @@ from colangevin.constraints.manifold import Manifold
 from colangevin.constraints.stacks import plus
 from colangevin.dynamics.letters import drift
 from colangevin.dynamics.newton_schulz import NewtonSchulz
-from colangevin.dynamics.rates import Scalar, factor, host, largest, over_copies, sqrt, varies
+from colangevin.dynamics.rates import Scalar, factor, host, largest, over_copies, product, sqrt, varies
 
 __all__ = ["Adam", "Moments", "Muon", "Preconditioned"]
 
@@ -83,11 +83,11 @@ class Preconditioned:
         if manifold.free:  # in torch's order, which rounds a 16-bit weight twice
             if largest(self.weight_decay):
                 q = q * _each(1 - self.lr * self.weight_decay, q)
-            return drift(manifold, q, d, -(self.lr * scale))[0]
+            return drift(manifold, q, d, -product(self.lr, scale))[0]
         if largest(self.weight_decay):
-            decay, theta = factor(self.weight_decay / scale, manifold.lower(q))
+            decay, theta = factor(product(self.weight_decay, 1 / scale), manifold.lower(q))
             d = plus(d, manifold.covector(q, theta), decay)
-        return drift(manifold, q, -manifold.tangent(q, d), self.lr * scale)[0]
+        return drift(manifold, q, -manifold.tangent(q, d), product(self.lr, scale))[0]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ __all__ = [
     "langevin_rates",
     "largest",
     "over_copies",
+    "product",
     "sgd_rates",
     "sqrt",
     "stamp",
@@ -69,6 +70,14 @@ def factor(rate: Scalar, stack: Tensor) -> tuple[float, Tensor]:
     if isinstance(rate, Tensor):
         return 1.0, over_copies(rate, stack) * stack
     return rate, stack
+
+
+def product(one: Scalar, other: Scalar) -> Scalar:
+    """The product of two numbers; where both vary, one may have those of one of several parameters."""
+    if varies(one) and varies(other):
+        longest = max(len(one), len(other))
+        one, other = (each.repeat(longest // len(each)) for each in (one, other))
+    return one * other
 
 
 def over_copies(rate: Tensor, stack: Tensor) -> Tensor:

@@ -60,7 +60,8 @@ class Plain(Hosted):
             kept = moments_of(entries, dynamics)
             moments = {key: _stacked([entry.moment(key) for entry in entries]) for key in kept}
             if isinstance(dynamics, Preconditioned):
-                return dynamics.step(self.manifold, q, moments, grad, _count(steps, entries[0].copies))
+                count = _count(steps, [entry.copies for entry in entries])
+                return dynamics.step(self.manifold, q, moments, grad, count)
             noise = self.noise(steps, dynamics, q)
             return stepped(self.manifold, dynamics, q, moments, grad, noise, self._segment)
         except ConvergenceError as error:
@@ -145,12 +146,12 @@ def _window_on_noise(entry: Entry, shape: Sequence[int]) -> Window | None:
     return entry.window and entry.window.scaled(math.prod(shape), entry.numel)
 
 
-def _count(steps: Sequence[int], copies: int) -> Scalar:
+def _count(steps: Sequence[int], copies: Sequence[int]) -> Scalar:
     """The number of a step that follows others; one for each copy where parameters differ in it."""
     first = steps[0] + 1.0
     if all(step + 1 == first for step in steps):
         return first
-    return torch.tensor(steps, dtype=torch.float64).add_(1).repeat_interleave(copies)
+    return torch.tensor(steps, dtype=torch.float64).add_(1).repeat_interleave(torch.tensor(copies))
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:
