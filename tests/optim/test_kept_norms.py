@@ -1,6 +1,7 @@
 """`Sphere()`: the norms that a weight has at the start are kept, also by the run that goes on from it."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -155,3 +156,45 @@ def test_without_a_weight_there_is_no_radius():
         cl.ConstraintError, match=r"radius=None stands for the norms of a weight.*give a radius"
     ):
         cl.Sphere().violation(torch.ones(2, 2))
+
+
+def test_weights_of_one_norm_have_a_group_each_so_that_a_resumed_run_has_as_many() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    model[1].load_state_dict(model[0].state_dict())
+    rules = {nn.Linear: cl.Sphere()}
+    optimizer = cl.ConstrainedAdam(cl.constrain(model, rules), 1e-2)
+    train(model, optimizer, 5, seed=1)
+    resumed = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    resumed.load_state_dict(model.state_dict())
+    other = cl.ConstrainedAdam(cl.constrain(resumed, rules), 1e-2)
+    other.load_state_dict(optimizer.state_dict())
+    train(model, optimizer, 3, seed=2)
+    train(resumed, other, 3, seed=2)
+    for one, two in zip(model.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda groups: cl.ConstrainedSGD(groups, 0.05, momentum=0.9),
+        lambda groups: cl.CoLod(groups, 0.1),
+        lambda groups: cl.ConstrainedAdam(groups, 0.01),
+    ],
+    ids=["SGD", "CoLod", "Adam"],
+)
+@pytest.mark.parametrize("init", ["auto", "nearest"])
+def test_slices_that_start_at_their_bound_leave_it_when_the_loss_asks_for_it(
+    over: str, build: Callable[..., torch.optim.Optimizer], init: str
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(64, 32, bias=False)
+    constraint = cl.Sphere(slack=True, over=over) if init == "auto" else cl.Sphere(0.1, over=over)
+    optimizer = build(cl.constrain(model, {"weight": constraint}, init=init))
+    before = model.weight.detach().norm(dim=OVER[over])
+    for _ in range(300):
+        optimizer.zero_grad()
+        model.weight.square().sum().backward()
+        optimizer.step()
+    assert float((model.weight.detach().norm(dim=OVER[over]) / before).max()) < 0.9

@@ -141,9 +141,11 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> Groups:
             shape = parameter.shape[1:] if replicas else parameter.shape
             constraint = constraint.turned(turns[parameter], shape)
         constraint.check_stack(parameter.shape, bool(replicas), aliases[0])
-        constraint = constraint.fitted(parameter, replicas=bool(replicas), name=aliases[0])
-        empty = {"params": [], "constraint": constraint, **copies}
-        groups.setdefault(constraint, empty)["params"].append((aliases[0], parameter))
+        fitted = constraint.fitted(parameter, replicas=bool(replicas), name=aliases[0])
+        # what takes numbers from a weight has a group for each, also where two weights have the same ones now
+        key = constraint if fitted is constraint else parameter
+        empty = {"params": [], "constraint": fitted, **copies}
+        groups.setdefault(key, empty)["params"].append((aliases[0], parameter))
     return Groups(groups.values())
 
 
