@@ -5,6 +5,7 @@ In a small network vmap itself takes longer than the layers do, and it adds a bi
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from torch.nn.modules.module import _has_any_global_hook
 
 __all__ = ["layers_in_a_row", "through"]
@@ -52,14 +53,16 @@ def through(layer: nn.Module, x: Tensor) -> Tensor:
     if isinstance(layer, nn.Linear):
         return _linear(x, layer.weight, layer.bias)
     if isinstance(layer, nn.Flatten):
-        first, last = (dim + (dim >= 0) for dim in (layer.start_dim, layer.end_dim))
-        return x.flatten(first, last)
+        shape = layer(x[0]).shape  # which raises what it raises for one copy
+        return x.reshape(len(x), *shape)
     out: Tensor = layer(x)
     return out
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Multiply by Wᵀ and add b, for all copies in one call."""
+    if x.dim() < 2:  # one number for each, which torch refuses
+        return linear(x[0], weight[0], None if bias is None else bias[0])
     rows = x.flatten(1, -2) if x.dim() > 2 else x.unsqueeze(1)
     out = rows @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, weight.mT)
     return out.view(*x.shape[:-1], out.shape[-1])

@@ -128,3 +128,30 @@ def test_a_subclass_of_a_layer_keeps_its_own_forward():
     replicas = cl.Replicas(lambda: nn.Sequential(Doubled(4, 2)), N, seed=0)
     x = torch.randn(7, 4)
     torch.testing.assert_close(replicas(x)[1], replicas[1](x))
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [
+        (lambda: nn.Sequential(nn.Linear(3, 4), nn.Flatten(-2)), (3,)),
+        (lambda: nn.Sequential(nn.Linear(3, 4), nn.Flatten(-3, -2)), (5, 3)),
+        (lambda: nn.Linear(1, 4), ()),
+        (lambda: nn.Linear(1, 4, bias=False), ()),
+    ],
+)
+def test_what_a_model_refuses_its_replicas_refuse_alike(build, shape):
+    errors = []
+    for model in (build(), cl.Replicas(build, 1, seed=0), cl.Replicas(build, N, seed=0)):
+        with pytest.raises((RuntimeError, IndexError)) as raised:
+            model(torch.randn(shape))
+        errors.append((type(raised.value), str(raised.value)))
+    assert len(set(errors)) == 1
+
+
+def test_one_number_may_be_flattened():
+    def build() -> nn.Module:
+        return nn.Sequential(nn.Flatten(0, -1), nn.Linear(1, 4))
+
+    replicas = cl.Replicas(build, N, seed=0)
+    x = torch.randn(())
+    torch.testing.assert_close(replicas(x), torch.stack([replicas[i](x) for i in range(N)]))
