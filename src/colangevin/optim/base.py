@@ -20,13 +20,12 @@ from colangevin.optim.checks import (
     check_noise,
     check_shared,
     check_unit,
-    identical,
     number,
-    own_options,
     warn_at_rest,
 )
 from colangevin.optim.fitting import fitted
 from colangevin.optim.given_names import taken_names
+from colangevin.optim.options import check_foreign, identical, may_change, own_options
 from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
@@ -143,6 +142,7 @@ class ConstrainedOptimizer(Optimizer):
         check_shared(group, where)
         number(group, "weight_decay", where=where)
         self._checked_dynamics(group, where)
+        check_foreign(group, self._options, type(self).__name__, where)
 
     def _checked_dynamics(self, group: dict[str, Any], where: str) -> Dynamics:
         dynamics = self._dynamics(group, where)
@@ -226,7 +226,7 @@ class ConstrainedOptimizer(Optimizer):
             twin = next(twins, None)
             dynamics.append(self._checked_dynamics(group, where) if twin is None else dynamics[twin])
         # what lies in a tensor may change without its being replaced
-        self._known_options = [] if any(isinstance(value, Tensor) for value in known) else known
+        self._known_options = [] if any(map(may_change, known)) else known
         self._known_dynamics = dynamics
         self._segments = max([1, *(each.segments for each in dynamics)])
         return dynamics

@@ -11,7 +11,7 @@ from torch import Tensor
 from colangevin.constraints import Constraint, Manifold
 from colangevin.dynamics import Dynamics
 from colangevin.errors import ConstraintError, label
-from colangevin.optim.checks import own
+from colangevin.optim.options import own
 from colangevin.optim.units import Unit, units
 from colangevin.sharded import everywhere, part, spread
 from colangevin.step.entry import STATE, state_shape
@@ -186,6 +186,9 @@ def check_states(
                 raise ConstraintError(f"{what} holds {_kind(state)} for it; {_WHOLE}")
             manifold = group["constraint"].on(weight.shape[1:] if group["replicas"] else weight.shape)
             needed = {"step", *moments} | ({"position"} if manifold.hidden else set())
+            # of Muon's groups, what Adam moves
+            if saved.get("method") == "adam" or ("method" in saved and len(manifold.shape) < 2):
+                needed.add("second_moment")
             lacking = sorted(needed - state.keys()) if state else []
             if lacking:
                 raise ConstraintError(f"{what} holds no {lacking[0]!r} for it; {_WHOLE}")

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import torch
@@ -14,7 +14,6 @@ from colangevin.constraints.dtypes import START_TOLERANCE, check_dtype
 from colangevin.dynamics import Dynamics
 from colangevin.dynamics.rates import Scalar, largest
 from colangevin.errors import ConstraintError, label
-from colangevin.optim.per_replica import PerReplica
 from colangevin.optim.units import Unit, check_alike
 from colangevin.sharded import is_sharded, refuse_sharded, whole
 
@@ -23,10 +22,7 @@ __all__ = [
     "check_shared",
     "check_unit",
     "fractions",
-    "identical",
     "number",
-    "own",
-    "own_options",
     "positive",
     "warn_at_rest",
     "without_temperature",
@@ -35,33 +31,6 @@ __all__ = [
 
 # The numbers of a step are float32 where the weights are, so none may be larger than this.
 _LARGEST = torch.finfo(torch.float32).max
-
-
-#: what of a group is no option
-_LISTS = ("params", "param_names")
-
-
-def own(value: Any) -> Any:
-    """A group's own copy of an option: a copy of a tensor, a plain number for one of NumPy's."""
-    if isinstance(value, Tensor):
-        copy = value.detach().clone()
-        return copy if copy.numel() == 1 else copy.as_subclass(PerReplica)
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
-
-
-def own_options(group: dict[str, Any]) -> None:
-    """Give a group options of its own."""
-    group.update({key: own(value) for key, value in group.items() if key not in _LISTS})
-
-
-def identical(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether options are the same, without reading numbers that lie on a device."""
-    return all(
-        a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor) or a != b)
-        for a, b in zip(one, other, strict=True)
-    )
 
 
 def check_shared(group: Mapping[str, Any], where: str) -> None:

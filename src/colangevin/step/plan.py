@@ -33,7 +33,8 @@ class Plan:
         segment: of the step; groups whose splitting has ended sit it out.
 
     Raises:
-        ConstraintError: for a sparse gradient, or one of a weight whose dtype no step is taken in.
+        ConstraintError: for a sparse gradient, or one of a weight whose dtype no step is taken in; for a
+            state that other steps have left, and that Adam's cannot go on from.
     """
 
     def __init__(self, entries: list[Entry], dynamics: list[Dynamics], segment: int) -> None:
@@ -50,6 +51,7 @@ class Plan:
         ]
         for entry in self.active:
             _check_gradient(entry)
+            _check_moments(entry, dynamics[entry.group_index])
         self.movers = self.paths(self.active, dynamics)
         #: those that look at gradients during a step, and those that do before it
         self.watching = [mover for mover in self.movers if mover.watches]
@@ -111,6 +113,17 @@ def _check_gradient(entry: Entry) -> None:
     if entry.grad.layout is not torch.strided:
         raise ConstraintError(
             f"{entry.label}: sparse gradients are not supported; build the embedding with sparse=False."
+        )
+
+
+def _check_moments(entry: Entry, dynamics: Dynamics) -> None:
+    """Raise where Adam would correct an average of squares for steps that it has not seen."""
+    lacking = "second_moment" in dynamics.kept(entry.manifold) and "second_moment" not in entry.state
+    if lacking and entry.step:
+        raise ConstraintError(
+            f"{entry.label}: it has taken {entry.step} steps of another kind, which leave its state without "
+            "an average of squares, and Adam's steps need one. Set its group's method back, or build a new "
+            "optimizer: the weights stay, averages start from zero."
         )
 
 
