@@ -95,3 +95,18 @@ def test_an_edit_by_one_unit_of_a_coarse_weight_is_taken_up(dtype):
     moved = weight.detach() != edited
     # except where the angle was as near to the one as to the other
     assert int(moved.sum()) <= 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_a_weight_at_the_bound_of_an_inequality_leaves_it_when_the_loss_asks_for_it(
+    dtype: torch.dtype,
+) -> None:
+    weight = torch.zeros(2, 3, dtype=dtype)
+    weight[0, 0] = 1.0
+    parameter = torch.nn.Parameter(weight)
+    constraint = cl.Implicit(lambda w: w.square().sum() - 1, inequality=True)
+    optimizer = cl.ConstrainedSGD([{"params": [parameter], "constraint": constraint}], 0.05, momentum=0.9)
+    for _ in range(300):
+        parameter.grad = 2 * parameter.detach()
+        optimizer.step()
+    assert float(parameter.detach().norm()) < 0.9

@@ -106,7 +106,9 @@ class ZeroSet(EmbeddedCurvature):
         if self.constraint.has_bounds:
             value = self._values(parts)
             value = value[:, value.shape[1] - self.slack :]
-            xi = (-value).clamp_min(0).sqrt()
+            # at its bound a part has the slack that rounding may have taken: at 0 it would never leave it
+            least = torch.finfo(value.dtype).eps * self._scale(parts)[:, -self.slack :]
+            xi = torch.maximum(-value, least).sqrt()
             if near is not None:
                 xi = torch.copysign(xi, self._split(near)[:, self.parts.size :])
             parts = torch.cat((parts, xi), dim=1)
@@ -232,12 +234,14 @@ class ZeroSet(EmbeddedCurvature):
         return largest_per_copy(self._relative(weight).reshape(weight.shape[0], -1))
 
     def _relative(self, weight: Tensor) -> Tensor:
-        """The excess of each component, relative to how far it moves when the part moves by its own size."""
+        """The excess of each component, relative to its scale."""
         parts = self.parts.split(weight)
-        excess = self._excess(parts)
+        return self._excess(parts) / (self._scale(parts) + torch.finfo(weight.dtype).tiny)
+
+    def _scale(self, parts: Tensor) -> Tensor:
+        """How far each component moves when its part moves by its own size."""
         batches = (parts,) if self.system.batched else parts.split(1)
-        size = torch.cat([self.system.linear(batch, self.components).scale for batch in batches])
-        return excess / (size + torch.finfo(weight.dtype).tiny)
+        return torch.cat([self.system.linear(batch, self.components).scale for batch in batches])
 
     def start_tolerance(self, dtype: torch.dtype) -> float:
         # a weight that was written down is on its bound, but off its equations by rounding
