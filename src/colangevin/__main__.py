@@ -5,6 +5,11 @@ import sys
 
 __all__ = ["main"]
 
+_ABOUT = {
+    "info": "Say which backends are in use on this machine, and why not others.",
+    "--version": "Print the version.",
+}
+
 
 def main() -> None:
     """Run the command line.
@@ -24,6 +29,10 @@ def main() -> None:
             from colangevin import __version__
 
             print(f"colangevin {__version__}")
+        case ["info" | "--version" as command, "--help", *_]:
+            print(f"Usage: colangevin {command}\n\n{_ABOUT[command]}")
+        case ["info" | "--version" as command, word, *_]:
+            sys.exit(f"colangevin {command}: got {word!r}, but takes nothing more. Leave it out.")
         case _:
             _experiments()
 

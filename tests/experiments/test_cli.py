@@ -1,5 +1,6 @@
 import os
 import random
+import subprocess
 import sys
 import time
 import urllib.error
@@ -223,3 +224,22 @@ def test_a_glob_that_fits_nothing_lists_the_jobs(tmp_path):
     assert "--only 'SGD' matches no job of resnet34. Its jobs are:" in answer.output
     assert "    CIFAR-10: o-CoLud, run 1" in answer.output
     assert not (tmp_path / "resnet34").exists()
+
+
+def test_run_without_a_name_asks_for_one() -> None:
+    for words in ((), ("--",)):
+        said = subprocess.run(
+            [sys.executable, "-m", "colangevin", "run", *words], capture_output=True, text=True, check=False
+        )
+        assert said.returncode == 2
+        assert "Missing argument" in said.stderr
+        assert "Traceback" not in said.stderr
+
+
+def test_info_takes_nothing_more() -> None:
+    command = [sys.executable, "-m", "colangevin", "info"]
+    said = subprocess.run([*command, "extra"], capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert "colangevin info: got 'extra', but takes nothing more. Leave it out." in said.stderr
+    said = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("Usage: colangevin info")

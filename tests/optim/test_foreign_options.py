@@ -98,3 +98,40 @@ def test_a_state_without_the_average_of_squares_is_refused() -> None:
     del state["state"][1]["second_moment"]
     with pytest.raises(cl.ConstraintError, match=r"bias.* holds no 'second_moment'"):
         optimizer.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("constriant", "constraint"),
+        ("constraints", "constraint"),
+        ("temprature", "temperature"),
+        ("beta", "betas"),
+    ],
+)
+def test_a_misspelt_option_is_refused(key: str, meant: str) -> None:
+    kind = cl.ConstrainedAdam if meant == "betas" else cl.CoLod
+    with pytest.raises(cl.ConstraintError, match=rf"{key}=1 in param_groups\[0\]: .* Write '{meant}', if"):
+        kind([{"params": [parameter()], key: 1}], lr=0.1)
+
+
+def test_keys_of_others_are_kept() -> None:
+    keys = (
+        "initial_lr",
+        "max_lr",
+        "max_momentum",
+        "base_momentum",
+        "no_weight_decay",
+        "name",
+        "lr_scale",
+        "swa_lr",
+    )
+    made = cl.ConstrainedSGD([{"params": [parameter()], **dict.fromkeys(keys, 1)}], lr=0.1, momentum=0.9)
+    assert set(keys) <= made.param_groups[0].keys()
+
+
+def test_constrain_says_what_it_takes() -> None:
+    with pytest.raises(TypeError, match=r"rules=\[Circle\(radius=1\)\]: must map names"):
+        cl.constrain(nn.Linear(2, 2), [cl.Circle(1.0)])
+    with pytest.raises(TypeError, match=r"model: dict is not a torch.nn.Module. Give"):
+        cl.constrain({"a": 1}, {"a": cl.Circle(1.0)})

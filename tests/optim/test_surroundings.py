@@ -193,3 +193,12 @@ def test_a_dtensor_in_the_place_of_a_parameter_takes_its_step(tmp_path: object) 
             late.step()
             assert torch.equal(sharded.to_local(), plain)
             assert not torch.equal(plain, torch.ones(4, 2) / 2)
+
+
+@pytest.mark.parametrize("constraint", [cl.Free(), cl.Orthogonal()], ids=str)
+def test_a_parameter_made_in_inference_mode_is_refused(constraint: cl.Constraint) -> None:
+    with torch.inference_mode():
+        weight = torch.nn.Parameter(torch.eye(3))
+    words = r"'w' \(3, 3\): it was made inside of torch.inference_mode\(\), .* under torch.no_grad\(\)\."
+    with pytest.raises(cl.ConstraintError, match=words):
+        cl.ConstrainedSGD([{"params": [("w", weight)], "constraint": constraint}], 0.1)

@@ -98,7 +98,7 @@ class _RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
-        followed = zip(args[:end], [*args[1:end], ""], strict=True)
+        followed = zip(args[:end], [*args[1:end], ""], strict=False)  # without words there is one more
         alone = [word == "--ray" and not cluster.is_address(after) for word, after in followed]
         words = [f"--ray={cluster.LOCAL}" if bare else word for word, bare in zip(args, alone, strict=False)]
         return super().parse_args(ctx, words + args[end:])

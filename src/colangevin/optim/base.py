@@ -25,7 +25,7 @@ from colangevin.optim.checks import (
 )
 from colangevin.optim.fitting import fitted
 from colangevin.optim.given_names import taken_names
-from colangevin.optim.options import check_foreign, identical, may_change, own_options
+from colangevin.optim.options import SHARED, check_foreign, identical, may_change, own_options
 from colangevin.optim.ranks import check_first_step
 from colangevin.optim.regradient import gradient_again
 from colangevin.optim.roster import Roster
@@ -43,9 +43,6 @@ __all__ = ["ConstrainedOptimizer", "Params"]
 
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
 Closure = Callable[[], Any]
-
-#: options that every optimizer has
-_SHARED = ("constraint", "replicas", "first_replica", "seed", "maximize", "weight_decay")
 
 
 class ConstrainedOptimizer(Optimizer):
@@ -366,7 +363,7 @@ class ConstrainedOptimizer(Optimizer):
         """Raise unless a state dict may be loaded, and keep it for `__setstate__`."""
         checkpoint.check_form(state_dict)
         names = [self._names(index) for index in range(len(self.param_groups))]
-        options = (*_SHARED, *self._options)
+        options = (*SHARED, *self._options)
         groups = checkpoint.check_groups(state_dict, self.param_groups, names, options)
         for index, group in enumerate(groups):
             self._check_options(group, f"param_groups[{index}] of the state dict")

@@ -247,6 +247,11 @@ def _check_parameter(parameter: Tensor, constraint: Constraint, name: str, repli
     check_dtype(parameter, what)
     if parameter.layout is not torch.strided:
         raise ConstraintError(f"{what}: layout {parameter.layout} is not supported; use a dense tensor.")
+    if parameter.is_inference() and parameter.requires_grad:
+        raise ConstraintError(
+            f"{what}: it was made inside of torch.inference_mode(), and no step can change such a tensor. "
+            "Build the model outside of it, or under torch.no_grad()."
+        )
     if replicas and (parameter.dim() == 0 or parameter.shape[0] != replicas):
         raise ConstraintError(f"{what}: {where} has replicas={replicas}, so dimension 0 must be {replicas}.")
     if is_sharded(parameter):

@@ -1,6 +1,7 @@
 """Options of a group: its own copies of them, whether they have changed, and those that are not followed."""
 
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,7 +10,13 @@ from torch import Tensor
 from colangevin.errors import ConstraintError
 from colangevin.optim.per_replica import PerReplica
 
-__all__ = ["check_foreign", "identical", "may_change", "own", "own_options"]
+__all__ = ["SHARED", "check_foreign", "identical", "may_change", "own", "own_options"]
+
+#: options that every optimizer here has
+SHARED = ("constraint", "replicas", "first_replica", "seed", "maximize", "weight_decay")
+# How alike a key has to be to an option to be taken for it, misspelt, and how much longer it may be: keys
+# that others add, as max_momentum and no_weight_decay, are less alike, or longer.
+_ALIKE, _LONGER = 0.85, 2
 
 # what of a group is no option
 _LISTS = ("params", "param_names")
@@ -61,10 +68,10 @@ def identical(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def check_foreign(group: Mapping[str, Any], options: Collection[str], optimizer: str, where: str) -> None:
-    """Raise for an option of torch's optimizers that this one would not follow.
+    """Raise for an option that would not be followed: one of torch's optimizers, or one that is misspelt.
 
     Args:
-        group: the parameter group. Other keys than torch's belong to somebody else, a scheduler for instance.
+        group: the parameter group. Other keys belong to somebody else, a scheduler for instance.
         options: of this optimizer.
         optimizer: its name.
         where: what to call the group in an error.
@@ -78,3 +85,11 @@ def check_foreign(group: Mapping[str, Any], options: Collection[str], optimizer:
             instead = f"adam_{option}" if f"adam_{option}" in options else ""
             action = f"For what is under Adam, say {instead} instead." if instead else "Leave it out."
             raise ConstraintError(f"{option}={value!r} in {where}: {optimizer} has no such option. {action}")
+    ours = {*options, *SHARED, "noise_by"}
+    for key in sorted(map(str, group.keys() - ours - _OF_TORCH.keys() - {*_LISTS})):
+        meant = get_close_matches(key, ours, n=1, cutoff=_ALIKE)
+        if meant and len(key) <= len(meant[0]) + _LONGER:
+            raise ConstraintError(
+                f"{key}={group[key]!r} in {where}: {optimizer} has no such option. Write {meant[0]!r}, if "
+                "you meant that, or give it another name."
+            )

@@ -85,6 +85,11 @@ def constrain(model: nn.Module, rules: Rules, *, init: Init = "auto") -> Groups:
         held: 2,048 of 2,410 weights (85.0 %)
         >>> optimizer = cl.ConstrainedSGD(groups, lr=0.1, momentum=0.9)
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"model: {type(model).__name__} is not a torch.nn.Module. Give the module whose parameters the "
+            'rules name, or write groups: {"params": [weight], "constraint": colangevin.Circle(0.05)}.'
+        )
     refuse_replicas(model)
     groups = choose(model, rules)
     begin(units_of(groups), init)
@@ -109,6 +114,11 @@ def choose(model: nn.Module, rules: Rules, *, replicas: int = 0) -> Groups:
         TypeError: for a rule that is neither a glob, a class nor a tuple of names, or one that maps to
             something else than a constraint or None.
     """
+    if not isinstance(rules, Mapping):
+        raise TypeError(
+            f"rules={rules!r}: must map names of parameters or classes of modules to constraints, as "
+            '{"*.weight": colangevin.Circle(0.05)}.'
+        )
     names = named(model)
     chosen: dict[Tensor, Constraint] = {}
     together: dict[Tensor, Group] = {}

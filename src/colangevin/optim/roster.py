@@ -86,13 +86,14 @@ class Roster:
             for group, moves in zip(groups, dynamics, strict=True)
         ]
         parameters = [parameter for group in groups for parameter in group["params"]]
-        # shape, strides, dtype and device of each parameter, and of a DTensor the part that this process has
+        # how each parameter lies in memory, and of a DTensor the part that this process has
         forms: list[tuple[object, ...]] = [
             (
                 each.shape,
                 each.stride() if each.layout is torch.strided else None,
                 each.dtype,
                 each.device,
+                each.is_neg(),
                 id(getattr(each, "_local_tensor", None)),
             )
             for each in parameters
