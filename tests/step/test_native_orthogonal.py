@@ -256,3 +256,26 @@ def test_a_wrong_number_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     opt, twin = both(lambda weights: OPTIMIZERS["OBA"](held(weights)), [frame(20, 7)], monkeypatch)
     with pytest.raises(AssertionError):
         assert_near(opt, twin, ULPS)
+
+
+def test_drifts_that_converge_slowly_land_where_plain_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At this length the iteration takes nearly all of its rounds, and both paths have to accept the same."""
+
+    def moved(start: Tensor, grad: Tensor) -> Tensor:
+        weight = nn.Parameter(start.clone())
+        weight.grad = grad
+        cl.ConstrainedSGD([{"params": [weight], "constraint": cl.Orthogonal()}], 0.7, momentum=0.9).step()
+        return weight.detach()
+
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        q, g = torch.randn(2, 91, 90, dtype=torch.float64, generator=generator)
+        q = torch.linalg.qr(q)[0].contiguous()
+        S = q.T @ g
+        g = g - q @ (S + S.T) / 2
+        g /= torch.linalg.matrix_norm(g, 2)
+        native = moved(q, g)
+        with monkeypatch.context() as patch:
+            patch.setattr(plan, "native", lambda entry, dynamics: False)
+            plain = moved(q, g)
+        torch.testing.assert_close(native, plain, rtol=0, atol=1e-11)

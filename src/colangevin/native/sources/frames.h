@@ -175,8 +175,8 @@ static int NAME(multipliers)(struct NAME(frame) *frame, REAL tolerance, REAL siz
     memcpy(R, frame->E, (size_t)n * sizeof(REAL));
     memset(M, 0, (size_t)n * sizeof(REAL));
     for (int round = 1; !(size <= tolerance); round++) {
-        if (round > ITERATIONS)
-            return 0;
+        if (round > ITERATIONS) /* as in multipliers.py, which asks for no more */
+            return size <= TOLERANCE;
         frame->w->rounds++;
         for (int64_t i = 0; i < n; i++) {
             M[i] += R[i] / 2;
