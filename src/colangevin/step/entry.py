@@ -168,7 +168,7 @@ class Entry:
                 )
             fitting[key] = fitting[key].to(self.parameter.device, self.dtype)
         if "step" in fitting:
-            fitting["step"] = fitting["step"].to(self.parameter.device)
+            fitting["step"] = self._counted(fitting["step"])
         kept = state or {}
         unchanged = kept.keys() == fitting.keys() and all(kept[key] is fitting[key] for key in kept)
         self.state = state if state is not None and unchanged else fitting
@@ -183,7 +183,7 @@ class Entry:
         """Where the parameter is: stored, read off the weight, or lifted from a weight that was changed."""
         weight = self.stack(self.weight)
         if "position" in self.state:
-            return self.manifold.reconcile(weight, self._configured(self.state["position"]))
+            return self.manifold.reconcile(weight, self._held("position"))
         weight = weight.to(self.dtype)
         # a weight that a step wrote is read as it is, also after a checkpoint, a copy or an undone step
         if self.step and (self.untouched or self._settled(weight)):
@@ -197,8 +197,14 @@ class Entry:
     def moment(self, key: str) -> Tensor:
         """The stored momentum or another average, or zero: that makes the first step torch's."""
         if key in self.state:
-            return self._configured(self.state[key])
+            return self._held(key)
         return self.parameter.new_zeros(self.copies, *self.configuration_shape, dtype=self.dtype)
+
+    def _held(self, key: str) -> Tensor:
+        """A tensor of the state in the shape of stacked configurations."""
+        if getattr(self.state[key], "dtype", None) != self.dtype:
+            self.align(key)
+        return self._configured(self.state[key])
 
     def gradient(self, *, decay: bool = True) -> Tensor:
         """The gradient of what is minimised, with weight decay in it or without."""
@@ -253,10 +259,22 @@ class Entry:
         return tensor
 
     def align(self, key: str) -> None:
-        """Move a tensor of the state that came with a checkpoint to where :meth:`allocate` would put it."""
-        room = self._room()
-        if self.state[key].stride() != room.stride():
-            self.state[key] = room.copy_(self.state[key])
+        """Make a tensor that others put into the state one as :meth:`allocate` makes it.
+
+        Raises:
+            ConstraintError: for what is no tensor, or one of another shape.
+        """
+        held, room = self.state[key], self._room()
+        if not isinstance(held, Tensor) or held.shape != room.shape:
+            kind = f"of shape {tuple(held.shape)}" if isinstance(held, Tensor) else repr(held)
+            raise ConstraintError(
+                f"{self.label}: its {key} in the state is {kind}, and has to be a tensor of shape "
+                f"{tuple(room.shape)}. Put back what was there, or load a state dict."
+            )
+        if (held.dtype, held.device, held.stride()) != (room.dtype, room.device, room.stride()):
+            self.state[key] = room.copy_(held)
+            if key == "position" and held.dtype != room.dtype:  # which may have been too coarse
+                self._store(key, self.configuration())
 
     def _room(self) -> Tensor:
         """Memory for a tensor of the state.
@@ -286,9 +304,15 @@ class Entry:
         return int(self.state.get("step", 0))
 
     def begin_count(self) -> None:
-        """Make the number of steps in the state, when it is missing."""
-        if "step" not in self.state:
-            self.state["step"] = torch.zeros((), dtype=torch.int64, device=self.parameter.device)
+        """Make the number of steps in the state, when it is missing or of another kind."""
+        self.state["step"] = self._counted(self.state.get("step", 0))
+
+    def _counted(self, steps: Tensor | float) -> Tensor:
+        """A number of steps as steps keep it."""
+        right = isinstance(steps, Tensor) and steps.dtype == torch.int64 and not steps.dim()
+        if isinstance(steps, Tensor) and right and steps.device == self.parameter.device:
+            return steps
+        return torch.tensor(int(steps), dtype=torch.int64, device=self.parameter.device)
 
 
 def state_shape(manifold: Manifold, whole: tuple[int, ...], copies: int) -> tuple[int, ...]:

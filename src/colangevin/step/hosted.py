@@ -39,8 +39,7 @@ class Hosted(Mover):
     def finish(self) -> None:
         if self.completes:
             for entry in self.entries:
-                if "step" not in entry.state:
-                    entry.begin_count()
+                entry.begin_count()
             torch._foreach_add_([entry.state["step"] for entry in self.entries], 1)
         remember(self.entries)
 

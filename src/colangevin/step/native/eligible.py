@@ -45,7 +45,9 @@ def native(entry: Entry, dynamics: Dynamics) -> bool:
     by_adam = isinstance(dynamics, Adam) and isinstance(entry.form, _BY_ADAM) and entry.dtype in _STATE
     if not (by_adam or isinstance(dynamics, Langevin)):
         return False
-    if weight.dtype not in TYPES or grad.dtype not in TYPES or grad.device != weight.device or grad.is_neg():
+    if weight.dtype not in TYPES or grad.dtype not in TYPES or grad.device != weight.device:
+        return False
+    if grad.is_neg() or weight.is_neg():
         return False
     if isinstance(dynamics, Underdamped) and max(map(len, dynamics.splitting.segments)) > MOST_LETTERS:
         return False

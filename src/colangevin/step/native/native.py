@@ -147,7 +147,10 @@ class Native(Mover):
     def _addresses(self) -> list[int]:
         """Where the state lies; others may keep things of their own in it."""
         states = [entry.state for entry in self.entries]
-        return [state[key].data_ptr() for state in states for key in _KEPT if key in state]
+        try:
+            return [state[key].data_ptr() for state in states for key in _KEPT if key in state]
+        except AttributeError:  # not a tensor: rows say what to do about it
+            return []
 
     def _changed(self, versions: list[int], weights: list[int]) -> set[int]:
         """Parameters that torch saw written, or replaced, since the last step."""

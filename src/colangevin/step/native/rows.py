@@ -131,6 +131,10 @@ class Rows:
         state, group = entry.state, entry.group
         for key in state.keys() & set(STATE):
             entry.align(key)
+        if "step" in state:
+            entry.begin_count()
+        else:
+            self.count = torch.zeros((), dtype=torch.int64, device="cpu")
         momentum, position, second = map(state.get, ("momentum", "position", "second_moment"))
         for place, row in enumerate(self.table):
             copy, matrix = divmod(place, self._matrices)
