@@ -65,6 +65,16 @@ def both(
     return opt, twin
 
 
+def with_threads(count: int, run: Callable[[], list[Tensor]]) -> list[Tensor]:
+    """What a run returns when torch has so many threads."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(count)
+        return run()
+    finally:
+        torch.set_num_threads(before)
+
+
 def difference(ours: Tensor, theirs: Tensor) -> float:
     """The largest difference in units of rounding of the largest number."""
     size = max(float(theirs.abs().max()), torch.finfo(theirs.dtype).tiny)

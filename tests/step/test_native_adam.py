@@ -13,7 +13,7 @@ from colangevin.native.library import library
 from colangevin.step.native import native
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
-from tests.step.beside_plain import assert_near, both, fill_gradients
+from tests.step.beside_plain import assert_near, both, fill_gradients, with_threads
 from tests.step.test_native import BY_ROWS, CONSTRAINTS, DTYPES, SHAPES, started
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library is not compiled")
@@ -152,15 +152,7 @@ def test_threads_change_no_bit(threads: int) -> None:
             opt.step()
         return weights
 
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        alone = run()
-        torch.set_num_threads(threads)
-        together = run()
-    finally:
-        torch.set_num_threads(before)
-    for one, other in zip(alone, together, strict=True):
+    for one, other in zip(with_threads(1, run), with_threads(threads, run), strict=True):
         assert torch.equal(one, other)
 
 

@@ -12,7 +12,7 @@ from colangevin.step import plan
 from colangevin.step.native import native as module
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
-from tests.step.beside_plain import OPTIMIZERS, assert_near, both, spoil_a_number
+from tests.step.beside_plain import OPTIMIZERS, assert_near, both, spoil_a_number, with_threads
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library is not compiled")
 
@@ -238,15 +238,7 @@ def test_threads_change_rounding_at_most(threads: int) -> None:
             opt.step()
         return [weight.detach() for weight in weights]
 
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        alone = steps()
-        torch.set_num_threads(threads)
-        together = steps()
-    finally:
-        torch.set_num_threads(before)
-    for one, other in zip(alone, together, strict=True):
+    for one, other in zip(with_threads(1, steps), with_threads(threads, steps), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
 
 
