@@ -107,3 +107,12 @@ def test_replicas_in_channels_last(monkeypatch, device):
 def test_a_weight_with_gaps_takes_the_plain_path(device):
     _, movers = run(cl.Free(), OPTIMIZERS["SGD"], (6, 4), device, lies=lambda t: torch.cat((t, t), 1)[:, :4])
     assert movers == ["Plain"]
+
+
+@pytest.mark.parametrize("negated", ["weight", "gradient"])
+def test_what_torch_negates_when_it_is_read_takes_the_plain_path(device, negated):
+    start, grad = torch.ones(4, device=device), torch.ones(4, device=device)
+    weight = nn.Parameter(torch._neg_view(start) if negated == "weight" else start)
+    weight.grad = torch._neg_view(grad) if negated == "gradient" else grad
+    cl.ConstrainedSGD([weight], lr=1.0).step()
+    assert weight.tolist() == ([-2.0] * 4 if negated == "weight" else [2.0] * 4)

@@ -60,6 +60,8 @@ def _family_or_refusal(entry: Entry, dynamics: Dynamics) -> Family | str:
     if weight.dtype not in _DTYPES or grad.dtype not in _DTYPES or grad.device != weight.device:
         dtypes = f"Its dtype is {weight.dtype} and that of its gradient {grad.dtype}."
         return f"{dtypes} Use float32, bfloat16 or float16."
+    if weight.is_neg() or grad.is_neg():
+        return "Torch negates it or its gradient when it is read. Take resolve_neg() of it."
     if isinstance(dynamics, Muon) and len(entry.shape) > 1:
         return _with_muon(entry, dynamics)
     if isinstance(dynamics, Muon):
