@@ -1,6 +1,7 @@
 """The native library beside the plain path: the same numbers, within a stated number of roundings."""
 
 import math
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -191,19 +192,23 @@ def test_a_momentum_that_is_asked_for_later_is_made() -> None:
     assert opt._plan.movers[0].__class__ is Native
 
 
+def after_three_steps(
+    build: Callable[..., torch.optim.Optimizer], constraints: Iterable[cl.Constraint]
+) -> list[Tensor]:
+    """A weight of several units of work on each constraint, moved by one optimizer."""
+    generator = torch.Generator().manual_seed(0)
+    weights = {held: started(torch.empty(300, 257), held, generator) for held in constraints}
+    opt = build([{"params": [weight], "constraint": held} for held, weight in weights.items()])
+    for _ in range(3):
+        fill_gradients(list(weights.values()), generator)
+        opt.step()
+    return list(weights.values())
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_threads_change_no_bit(threads: int) -> None:
     def run() -> list[Tensor]:
-        generator = torch.Generator().manual_seed(0)
-        weights = [started(torch.empty(300, 257), held, generator) for held in CONSTRAINTS.values()]
-        groups = [
-            {"params": [w], "constraint": c} for w, c in zip(weights, CONSTRAINTS.values(), strict=True)
-        ]
-        opt = OPTIMIZERS["BAOAB, noise"](groups)
-        for _ in range(3):
-            fill_gradients(weights, generator)
-            opt.step()
-        return weights
+        return after_three_steps(OPTIMIZERS["BAOAB, noise"], CONSTRAINTS.values())
 
     for one, other in zip(with_threads(1, run), with_threads(threads, run), strict=True):
         assert torch.equal(one, other)

@@ -14,7 +14,7 @@ from colangevin.step.native import native
 from colangevin.step.native.native import Native
 from colangevin.step.plain import Plain
 from tests.step.beside_plain import assert_near, both, fill_gradients, with_threads
-from tests.step.test_native import BY_ROWS, CONSTRAINTS, DTYPES, SHAPES, started
+from tests.step.test_native import BY_ROWS, CONSTRAINTS, DTYPES, SHAPES, after_three_steps, started
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library is not compiled")
 
@@ -143,14 +143,7 @@ def test_free_weights_follow_torch(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_threads_change_no_bit(threads: int) -> None:
     def run() -> list[Tensor]:
-        generator = torch.Generator().manual_seed(0)
-        weights = [started(torch.empty(300, 257), held, generator) for held in HELD.values()]
-        groups = [{"params": [w], "constraint": held} for w, held in zip(weights, HELD.values(), strict=True)]
-        opt = adam(weight_decay=0.1)(groups)
-        for _ in range(3):
-            fill_gradients(weights, generator)
-            opt.step()
-        return weights
+        return after_three_steps(adam(weight_decay=0.1), HELD.values())
 
     for one, other in zip(with_threads(1, run), with_threads(threads, run), strict=True):
         assert torch.equal(one, other)

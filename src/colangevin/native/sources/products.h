@@ -212,8 +212,10 @@ static inline int64_t NAME(rows_to_read)(const struct NAME(product) *p, int64_t 
 {
     const int64_t end = (p->depth - 1) * p->b.down + p->columns; /* of B */
     const int64_t width = NAME(vectors_from)(column, p->columns) * NAME(VECTOR);
-    const int64_t rows = (end - column - width) / p->b.down + 1 - k; /* end - column - width >= 0, or there are none */
-    return end < column + width || rows < 0 ? 0 : most_of(rows, depth);
+    if (end < column + width)
+        return 0;
+    const int64_t rows = (end - column - width) / p->b.down + 1 - k;
+    return rows < 0 ? 0 : most_of(rows, depth);
 }
 
 /* One block of C. */
