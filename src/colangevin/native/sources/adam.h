@@ -3,8 +3,8 @@
  *     g = tangent gradient,  m <- m + (1 - beta_1) (g - m),  v <- beta_2 v + (1 - beta_2) g^2,
  *     d = m / (sqrt(v) / sqrt(1 - beta_2^t) + eps),  q <- A(q, -d, lr / (1 - beta_1^t)).
  *
- * Weight decay is no part of the gradient: it moves a weight by lr times itself, along its constraint. Squares and quotients
- * are in units of length: on a circle they are those of the arc.
+ * Weight decay is no part of the gradient: it moves a weight by lr times decay times itself, along its constraint. Squares and
+ * quotients are in units of length: on a circle they are those of the arc.
  */
 
 struct NAME(adam) {
